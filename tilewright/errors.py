@@ -1,115 +1,87 @@
-"""The exceptions that Tilewright raises on a user's mistake or a missing tool, in one small hierarchy.
-
-Every message says what is wrong, where, and what to do. Nothing here imports the compiler, so host code can catch these cheaply.
-"""
+"""Exceptions that users see. Everything derives from `TritonError`, but for the ones that are a Python error too."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import Any
 
 
 class TritonError(Exception):
-    """Base class of every error of this package (the name is Triton's, so that existing `except` clauses work)."""
-
-
-@dataclass(frozen=True)
-class SourceSite:
-    """A place in the user's source: absolute 1-based `line`, 0-based `col` and `end_col` in characters."""
-
-    file_name: str
-    line: int
-    col: int
-    end_col: int
-    text: str
-    function: str = ""
-
-    def render(self) -> str:
-        """`file:line:col`, the source line, and carets under the expression."""
-        stripped = self.text.lstrip()
-        margin = len(self.text) - len(stripped)
-        start = max(self.col - margin, 0)
-        width = max(1, min(self.end_col, len(self.text)) - self.col)
-        where = f"{self.file_name}:{self.line}:{self.col + 1}"
-        inside = f" in {self.function}" if self.function else ""
-        return f"{where}:{inside}\n    {stripped}\n    {' ' * start}{'^' * width}"
-
-
-def source_site(
-    src: str | None, node: ast.AST | None, file_name: str = "", first_line: int = 1, indent: int = 0, function: str = ""
-) -> SourceSite | None:
-    """Locate `node` in `src`; `first_line` is the file's line of the first line of `src`, `indent` the columns cut off by dedenting.
-
-    Returns None for a node without a position.
-    """
-    line = getattr(node, "lineno", None)
-    if line is None:
-        return None
-    lines = (src or "").splitlines()
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    raw = text.encode()
-    col = len(raw[: node.col_offset].decode(errors="ignore"))
-    one_line = getattr(node, "end_lineno", line) == line and getattr(node, "end_col_offset", None) is not None
-    end = len(raw[: node.end_col_offset].decode(errors="ignore")) if one_line else len(text)
-    pad = " " * indent
-    return SourceSite(file_name or "<kernel>", first_line + line - 1, indent + col, indent + end, pad + text, function)
+    """Root of all errors of the compiler and the runtime."""
 
 
 class CompilationError(TritonError):
-    """A mistake in a kernel.
+    """A mistake in a kernel, at a place of the user's source.
 
-    `error_message` is the bare text, `message` the rendering with file, line, caret and the chain of call sites; `lineno` and `col` are
-    the position in the file (1-based line, 0-based column), or None when the error belongs to no expression.
-    """
+    `src` is the kernel's source text, `node` the AST node at fault (None: no place known; its line numbers count within `src`, from 1),
+    `error_message` the text. `file_name` and `first_line` (the line of the file on which `src` begins) make the place absolute.
+    `call_sites` are (file, line, function) of the calls that led there, outermost first."""
+
+    source_line_count_max_in_message = 12
 
     def __init__(
         self,
         src: str | None,
-        node: ast.AST | None = None,
-        error_message: object | None = None,
+        node: ast.AST | None,
+        error_message: str | None = None,
         *,
-        site: SourceSite | None = None,
-        callers: tuple[SourceSite, ...] = (),
+        file_name: str | None = None,
+        first_line: int = 1,
+        call_sites: tuple[tuple[str, int, str], ...] = (),
     ):
         self.src = src
         self.node = node
-        self.error_message = "" if error_message is None else str(error_message)
-        self.site = site if site is not None else source_site(src, node)
-        self.callers = callers
-        self.lineno = self.site.line if self.site else None
-        self.col = self.site.col if self.site else None
-        self.message = self._render()
+        self.error_message = error_message
+        self.file_name = file_name
+        self.first_line = first_line
+        self.call_sites = tuple(call_sites)
+        self.message = self._format()
         super().__init__(self.message)
 
-    def _render(self) -> str:
-        parts = [self.site.render()] if self.site else []
-        if self.error_message or not parts:
-            parts.append(self.error_message or type(self).__name__)
-        parts.extend(f"called from {site.render()}" for site in self.callers)
-        return "\n".join(parts)
+    @property
+    def lineno(self) -> int | None:
+        """Line of the file, or of `src` if the file is not known."""
+        line = getattr(self.node, "lineno", None)
+        return None if line is None else line + self.first_line - 1
+
+    @property
+    def col(self) -> int | None:
+        """Column of the node, from 0."""
+        return getattr(self.node, "col_offset", None)
+
+    def _format(self) -> str:
+        line = getattr(self.node, "lineno", None)
+        text = self.error_message or ""
+        if line is None:
+            return text
+        parts = [f"  called from {file}:{at} in {function}" for file, at, function in self.call_sites]
+        where = f"{self.file_name}:{self.lineno}:" if self.file_name else f"at {line}:{self.col}:"
+        parts.append(where)
+        if self.src is not None:
+            parts += self.src.split("\n")[:line][-self.source_line_count_max_in_message :]
+            parts.append(" " * (self.col or 0) + "^")
+        return "\n".join([*parts, text])
 
     def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self) -> tuple:
-        return _rebuild_compilation_error, (type(self), self.src, self.node, self.error_message, self.site, self.callers)
+    def __reduce__(self):
+        return _restore, (type(self), self.src, self.node, self.error_message, self.file_name, self.first_line, self.call_sites)
 
 
-def _rebuild_compilation_error(cls: type, src: Any, node: Any, message: str, site: Any, callers: tuple) -> CompilationError:
-    return cls(src, node, message, site=site, callers=callers)
+def _restore(cls, src, node, error_message, file_name, first_line, call_sites):
+    return cls(src, node, error_message, file_name=file_name, first_line=first_line, call_sites=call_sites)
 
 
 class UnsupportedLanguageConstruct(CompilationError):
-    """Python that the Triton language does not have; the message names what to write instead."""
+    """Python that kernels do not have."""
 
 
 class CompileTimeAssertionFailure(CompilationError):
-    """A `tl.static_assert` whose condition is false."""
+    """A `tl.static_assert` that does not hold."""
 
 
 class OutOfResources(TritonError):
-    """A kernel needs more of a hardware resource than a block may use; `required` and `limit` in the unit of `name`."""
+    """A kernel needs more of a resource than the device has: `required` and `limit` in the resource's unit."""
 
     def __init__(self, required: int, limit: int, name: str):
         self.required, self.limit, self.name = required, limit, name
@@ -117,25 +89,43 @@ class OutOfResources(TritonError):
             f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help."
         )
 
-    def __reduce__(self) -> tuple:
-        return type(self), (self.required, self.limit, self.name)
+    def __reduce__(self):
+        return OutOfResources, (self.required, self.limit, self.name)
 
 
 class PTXASError(TritonError):
-    """ptxas refused the PTX that was made for a kernel."""
+    """ptxas refused the PTX, or crashed."""
 
+    def __init__(self, error_message: str | None = None):
+        self.error_message = error_message or ""
+        super().__init__(f"PTXAS error: {self.error_message}")
 
-class InterpreterError(TritonError):
-    """An exception inside a kernel that the interpreter runs."""
+    def __reduce__(self):
+        return PTXASError, (self.error_message,)
 
 
 class AutotunerError(TritonError):
-    """The autotuner has no configuration left to try."""
+    """No configuration of an autotuned kernel can run."""
+
+    def __init__(self, error_message: str | None = None):
+        self.error_message = error_message or ""
+        super().__init__(f"Autotuner error: {self.error_message}")
+
+    def __reduce__(self):
+        return AutotunerError, (self.error_message,)
+
+
+class InterpreterError(TritonError):
+    """A mistake in a kernel, found while interpreting it."""
+
+    def __init__(self, error_message: str | None = None):
+        self.error_message = error_message or ""
+        super().__init__(self.error_message)
 
 
 class ToolchainError(TritonError):
-    """A package or program that the compiler needs is missing or of the wrong version; the message says how to install it."""
+    """A package or tool is missing or of the wrong version; the message says which, and how to install it."""
 
 
-class UnsupportedTarget(ValueError):
-    """A GPU target that no backend compiles for."""
+class UnsupportedTarget(TritonError, ValueError):
+    """No backend compiles for this target; the message names the accepted ones."""

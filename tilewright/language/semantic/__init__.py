@@ -1,0 +1,1 @@
+"""Meaning of the language, one family of operations a file, over the `Builder` protocol."""
