@@ -71,7 +71,7 @@ class Builder(Protocol):
 
     # ---- constants and the program's place ------------------------------------------------------------------------------
 
-    def constant(self, value: bool | int | float, ty: dtype) -> Handle:
+    def constant(self, value: float, ty: dtype) -> Handle:
         """A constant, splat if `ty` is a block. An int for integers, within the range of `ty` (0 to 2**n - 1 when unsigned, bool for
         int1); a float for floats (rounded to nearest even by the builder)."""
 

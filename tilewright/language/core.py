@@ -16,17 +16,10 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import (  # noqa: F401  (triton.language.core exports the types)
-    TRITON_MAX_TENSOR_NUMEL, base_type, bfloat16, block_type, constexpr_type, dtype, float8e4b8, float8e4b15, float8e4nv, float8e5,
-    float8e5b16, float16, float32, float64, int1, int8, int16, int32, int64, pi32_t, pointer_type, slice_type, str_to_ty,
-    tensor_descriptor_type, tuple_type, uint8, uint16, uint32, uint64, void,
-)  # fmt: skip
+from .dtypes import base_type, constexpr_type, dtype, slice_type, tuple_type
 
 if TYPE_CHECKING:
     from .semantic.session import Semantic
-
-TRITON_BUILTIN = "__triton_builtin__"
-
 
 # ---- who carries it out -------------------------------------------------------------------------------------------------
 
@@ -87,7 +80,6 @@ def builtin(fn: Callable) -> Callable:
         return fn(*[unwrap(a) for a in args], **{k: v if k in hidden else unwrap(v) for k, v in kwargs.items()})
 
     call.__tilewright_builtin__ = True
-    setattr(call, TRITON_BUILTIN, True)
     return call
 
 
@@ -357,7 +349,7 @@ _add_constexpr_operators()
 
 
 def __getattr__(name: str):
-    """Triton keeps its builtins in this module: hand out those of the package."""
+    """Triton keeps its types and builtins in this module: hand out those of the package."""
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import _lookup

@@ -61,11 +61,11 @@ class dtype(base_type):
 
     SIGNEDNESS = _SIGNEDNESS
     KIND = _KIND
-    SINT_TYPES = list(_SIGNED)
-    UINT_TYPES = list(_UNSIGNED)
-    FP_TYPES = list(_FLOATS)
-    STANDARD_FP_TYPES = ["fp16", "bf16", "fp32", "fp64"]
-    OTHER_TYPES = ["void"]
+    SINT_TYPES = tuple(_SIGNED)
+    UINT_TYPES = tuple(_UNSIGNED)
+    FP_TYPES = tuple(_FLOATS)
+    STANDARD_FP_TYPES = ("fp16", "bf16", "fp32", "fp64")
+    OTHER_TYPES = ("void",)
 
     name: str
     primitive_bitwidth: int
@@ -432,7 +432,7 @@ def canonicalize_type_name(name: str) -> str:
 _DESCRIPTOR = re.compile(r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\].*>")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _parse(name: str) -> base_type:
     if name.startswith("*"):
         inner = name[1:].strip()
