@@ -3,73 +3,119 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 
 class TritonError(Exception):
     """Root of all errors of the compiler and the runtime."""
 
 
+@dataclass(frozen=True)
+class SourceSite:
+    """An expression's place in the user's file: 1-based `line`, 0-based `col` and `end_col` in characters, the line's `text`."""
+
+    file_name: str
+    line: int
+    col: int
+    end_col: int
+    text: str
+    function: str = ""
+
+    def render(self) -> str:
+        """`file:line:column`, the source line, and carets under the expression."""
+        code = self.text.lstrip()
+        start = max(self.col - (len(self.text) - len(code)), 0)
+        width = max(1, min(self.end_col, len(self.text)) - self.col)
+        inside = f" in {self.function}" if self.function else ""
+        return f"{self.file_name}:{self.line}:{self.col + 1}:{inside}\n    {code}\n    {' ' * start}{'^' * width}"
+
+
+def source_site(
+    src: str | None, node: ast.AST | None, file_name: str | None = None, first_line: int = 1, indent: int = 0, function: str = ""
+) -> SourceSite | None:
+    """The place of `node`, whose positions count within `src`; None if it has none.
+
+    `src` begins on line `first_line` of the file and has been dedented by `indent` columns."""
+    line = getattr(node, "lineno", None)
+    if line is None:
+        return None
+    lines = (src or "").splitlines()
+    text = lines[line - 1].rstrip() if line <= len(lines) else ""
+    raw = text.encode()  # ast counts columns in bytes of UTF-8
+    col = len(raw[: node.col_offset].decode(errors="ignore"))
+    end_byte = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
+    end = len(text) if end_byte is None else len(raw[:end_byte].decode(errors="ignore"))
+    return SourceSite(file_name or "<kernel>", first_line + line - 1, indent + col, indent + end, " " * indent + text, function)
+
+
 class CompilationError(TritonError):
     """A mistake in a kernel, at a place of the user's source.
 
     `src` is the kernel's source text, `node` the AST node at fault (None: no place known; its line numbers count within `src`, from 1),
-    `error_message` the text. `file_name` and `first_line` (the line of the file on which `src` begins) make the place absolute.
-    `call_sites` are (file, line, function) of the calls that led there, outermost first."""
-
-    source_line_count_max_in_message = 12
+    `error_message` the bare text, `message` the whole rendering. `file_name`, `first_line` (the line of the file on which `src` begins) and
+    `indent` (how far `src` was dedented) make the place absolute; `call_sites` are the calls that led there, innermost first."""
 
     def __init__(
         self,
         src: str | None,
         node: ast.AST | None,
-        error_message: str | None = None,
+        error_message: object = None,
         *,
         file_name: str | None = None,
         first_line: int = 1,
-        call_sites: tuple[tuple[str, int, str], ...] = (),
+        indent: int = 0,
+        function: str = "",
+        call_sites: tuple[SourceSite, ...] = (),
     ):
         self.src = src
         self.node = node
-        self.error_message = error_message
+        self.error_message = None if error_message is None else str(error_message)
         self.file_name = file_name
         self.first_line = first_line
+        self.indent = indent
+        self.function = function
         self.call_sites = tuple(call_sites)
+        self.site = source_site(src, node, file_name, first_line, indent, function)
         self.message = self._format()
         super().__init__(self.message)
 
     @property
     def lineno(self) -> int | None:
         """Line of the file, or of `src` if the file is not known."""
-        line = getattr(self.node, "lineno", None)
-        return None if line is None else line + self.first_line - 1
+        return self.site.line if self.site else None
 
     @property
     def col(self) -> int | None:
-        """Column of the node, from 0."""
-        return getattr(self.node, "col_offset", None)
+        """Column of the file, from 0."""
+        return self.site.col if self.site else None
 
     def _format(self) -> str:
-        line = getattr(self.node, "lineno", None)
-        text = self.error_message or ""
-        if line is None:
-            return text
-        parts = [f"  called from {file}:{at} in {function}" for file, at, function in self.call_sites]
-        where = f"{self.file_name}:{self.lineno}:" if self.file_name else f"at {line}:{self.col}:"
-        parts.append(where)
-        if self.src is not None:
-            parts += self.src.split("\n")[:line][-self.source_line_count_max_in_message :]
-            parts.append(" " * (self.col or 0) + "^")
-        return "\n".join([*parts, text])
+        parts = [self.site.render()] if self.site else []
+        if self.error_message:
+            parts.append(self.error_message)
+        parts += [f"called from {site.render()}" for site in self.call_sites]
+        return "\n".join(parts)
 
     def __str__(self) -> str:
         return self.message
 
     def __reduce__(self):
-        return _restore, (type(self), self.src, self.node, self.error_message, self.file_name, self.first_line, self.call_sites)
+        place = (self.file_name, self.first_line, self.indent, self.function, self.call_sites)
+        return _restore, (type(self), self.src, self.node, self.error_message, place)
 
 
-def _restore(cls, src, node, error_message, file_name, first_line, call_sites):
-    return cls(src, node, error_message, file_name=file_name, first_line=first_line, call_sites=call_sites)
+def _restore(cls, src, node, error_message, place):
+    file_name, first_line, indent, function, call_sites = place
+    return cls(
+        src,
+        node,
+        error_message,
+        file_name=file_name,
+        first_line=first_line,
+        indent=indent,
+        function=function,
+        call_sites=call_sites,
+    )
 
 
 class UnsupportedLanguageConstruct(CompilationError):

@@ -325,7 +325,7 @@ def _same_constant(a: Any, b: Any) -> bool:
 class _SourceBlock:
     """A function's lines in its file: `src`/`tree` dedented from `def` on, `end` the 1-based last line."""
 
-    __slots__ = ("src", "tree", "def_line", "indent", "end")
+    __slots__ = ("def_line", "end", "indent", "src", "tree")
 
     def __init__(self, src: str, tree: ast.FunctionDef, def_line: int, indent: int, end: int):
         self.src, self.tree, self.def_line, self.indent, self.end = src, tree, def_line, indent, end
