@@ -1,0 +1,84 @@
+"""LLVM IR text to PTX text, through llvmlite (LLVM with the NVPTX target, in this process)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from tilewright.errors import CompilationError, ToolchainError
+from . import libdevice
+from .target import ARCHS
+
+TRIPLE = "nvptx64-nvidia-cuda"
+
+#: The newest PTX ISA that this LLVM writes; a newer `ptx_version` only changes the `.version` line.
+LLVM_PTX = 88
+
+_FTZ_FLAG = '\n!llvm.module.flags = !{!%d}\n!%d = !{i32 4, !"nvvm-reflect-ftz", i32 1}\n'
+
+
+@lru_cache(maxsize=1)
+def llvm() -> Any:
+    """llvmlite's binding, initialized; raises ToolchainError if it is missing or too old."""
+    try:
+        import llvmlite.binding as binding
+    except ImportError as e:
+        raise ToolchainError("llvmlite>=0.50 is needed to compile kernels: pip install 'llvmlite>=0.50'") from e
+    if binding.llvm_version_info[0] < 22:
+        raise ToolchainError(f"llvmlite with LLVM 22 is needed, this one has {binding.llvm_version_info}: pip install -U 'llvmlite>=0.50'")
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    # Shared memory is addressed with 32 bits: half the registers and adds of a 64-bit address.
+    binding.set_option("tilewright", "--nvptx-short-ptr")
+    return binding
+
+
+@lru_cache(maxsize=16)
+def _target_machine(chip: str, ptx: int) -> tuple[Any, str]:
+    """(target machine, data layout) of a chip."""
+    machine = llvm().Target.from_triple(TRIPLE).create_target_machine(cpu=chip, features=f"+ptx{min(ptx, LLVM_PTX)}", opt=3)
+    return machine, str(machine.target_data)
+
+
+def llvm_ir_to_ptx(ir: str, name: str, capability: int, ptx: int, *, reflect_ftz: bool, libraries: tuple[tuple[str, str], ...] = ()) -> str:
+    """Optimize LLVM IR and write PTX for `sm_<capability>`.
+
+    `ir` holds the kernel `name` (calling convention ptx_kernel) and nothing else that is visible outside. Functions `__nv_*` come from
+    libdevice, other undefined ones from `libraries`, pairs (name, path of LLVM bitcode). Raises CompilationError for IR that LLVM rejects.
+    """
+    binding = llvm()
+    chip = ARCHS[capability].chip
+    machine, layout = _target_machine(chip, ptx)
+    if reflect_ftz:
+        number = max((int(n) for n in re.findall(r"^!(\d+) =", ir, re.MULTILINE)), default=-1) + 1
+        ir += _FTZ_FLAG % (number, number)
+    try:
+        module = binding.parse_assembly(ir)
+    except RuntimeError as e:
+        raise CompilationError(None, None, f"LLVM rejects the IR of kernel {name}: {str(e).strip()}") from e
+    module.triple = TRIPLE
+    module.data_layout = layout
+    libdevice.link(binding, module, layout, libraries)
+    # Vectors are made by the layout algebra: LLVM's vectorizers find nothing more and cost time.
+    tuning = binding.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = False
+    tuning.slp_vectorization = False
+    builder = binding.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return finish_ptx(machine.emit_assembly(module), ptx, chip)
+
+
+def finish_ptx(ptx_text: str, ptx: int, chip: str) -> str:
+    """Set the `.version` and `.target` lines, and drop the `debug` flag, which would make ptxas disable optimizations."""
+    ptx_text = re.sub(r"^\.version .*$", f".version {ptx // 10}.{ptx % 10}", ptx_text, count=1, flags=re.MULTILINE)
+    ptx_text = re.sub(r"^\.target .*$", f".target {chip}", ptx_text, count=1, flags=re.MULTILINE)
+    return ptx_text.lstrip("\n")
+
+
+def entry_name(ptx_text: str) -> str:
+    """The name of the one kernel in PTX text; raises ValueError if there is not exactly one."""
+    names = re.findall(r"\.visible\s+\.entry\s+([\w$]+)", ptx_text)
+    if len(names) != 1:
+        raise ValueError(f"PTX must hold exactly one '.visible .entry', not {len(names)}: {', '.join(names) or 'none'}")
+    return names[0]
