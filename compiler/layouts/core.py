@@ -100,7 +100,7 @@ class LinearLayout:
         return self._hash
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name} = {[list(b) for b in self.bases(name)]}" for name in self.names)
+        parts = ", ".join(f"{name} = {[list(b) for b in self.bases[name]]}" for name in self.names)
         return f"LinearLayout<{parts} -> {list(self.out_sizes)}>"
 
     @property
@@ -127,13 +127,10 @@ class LinearLayout:
         """Return the packed images of the bits of an input; empty if the layout has no such input."""
         return self.columns[self.names.index(name)] if name in self.names else ()
 
-    def bases(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """Return the images of the bits of an input as coordinates."""
-        return tuple(self.unpack(c) for c in self.column(name))
-
-    def bases_dict(self) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Return the images of all inputs as coordinates, as the constructor takes them."""
-        return {name: self.bases(name) for name in self.names}
+    @cached_property
+    def bases(self) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """The images of the bits of each input as coordinates, as the constructor takes them."""
+        return {name: tuple(map(self.unpack, cols)) for name, cols in zip(self.names, self.columns, strict=True)}
 
     def in_bits(self, name: str) -> int:
         """Return the number of bits of an input."""
@@ -229,7 +226,7 @@ class LinearLayout:
     def right_inverse(self) -> LinearLayout:
         """Return R with L(R(x)) = x for a surjective L. R reads inputs "dim0", "dim1", … and yields the inputs of L in order.
 
-        Of several preimages it picks the one with zeros in the redundant bits; register copies before lane and warp copies.
+        Of several preimages it picks one that uses the bits of the inputs named first and leaves redundant later bits at zero.
         Raises ValueError if the layout is not surjective.
         """
         solution = f2.solve(self.flat, f2.identity(self.out_bits))

@@ -1,0 +1,325 @@
+"""What a conversion between two distributed layouts needs: nothing, registers, shuffles, or shared memory, and the plan for each.
+
+A conversion is described by a map from the destination's inputs to the source's: where each element is read from. Columns are flat
+indices over (register, lane, warp, block) of the source, one column for each input bit of the destination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from . import f2
+from .core import LinearLayout
+from .shape_ops import drop_register_copies
+
+KINDS = ("identity", "register", "warp", "block", "cluster")
+#: Bytes that all banks deliver in one cycle, and so the period of the bank of an address.
+BANK_ROW_BYTES = 128
+
+
+@lru_cache(maxsize=8192)
+def conversion_columns(src: LinearLayout, dst: LinearLayout, keep: tuple[str, ...]) -> f2.Matrix | None:
+    """Return the flat source index of each destination input bit such that inputs in `keep` do not change, or None if there is none."""
+    if src.out_sizes != dst.out_sizes:
+        raise ValueError(f"conversion between shapes {src.out_sizes} and {dst.out_sizes}")
+    marks, shift = {}, src.out_bits
+    for name in keep:
+        marks[name] = shift
+        shift += max(src.in_bits(name), dst.in_bits(name))
+
+    def augmented(layout: LinearLayout) -> list[int]:
+        out = []
+        for name, cols in zip(layout.names, layout.columns, strict=True):
+            mark = marks.get(name)
+            out += cols if mark is None else [c | (1 << (mark + i)) for i, c in enumerate(cols)]
+        return out
+
+    return f2.solve(augmented(src), augmented(dst))
+
+
+@lru_cache(maxsize=8192)
+def conversion_kind(src: LinearLayout, dst: LinearLayout) -> str:
+    """Return how far data moves: "identity" (same registers), "register" (within each thread), "warp", "block" (CTA) or "cluster"."""
+    if src == dst or src.equal_up_to(dst):
+        return "identity"
+    if register_sources(src, dst) is not None:
+        return "register"
+    for kind, keep in (("warp", ("warp", "block")), ("block", ("block",))):
+        if conversion_columns(src, dst, keep) is not None:
+            return kind
+    return "cluster"
+
+
+@lru_cache(maxsize=8192)
+def register_sources(src: LinearLayout, dst: LinearLayout) -> tuple[int, ...] | None:
+    """Return for each register of `dst` the register of `src` in the same thread that holds its element, or None if one lies elsewhere."""
+    columns = conversion_columns(src, dst, ("lane", "warp", "block"))
+    if columns is None:
+        return None
+    mask, registers = src.in_size("register") - 1, dst.in_bits("register")
+    if any(c & mask for c in columns[registers:]):
+        return None  # which register it is depends on the thread
+    return tuple(f2.apply(columns, r) & mask for r in range(1 << registers))
+
+
+@dataclass(frozen=True)
+class ShufflePlan:
+    """A conversion inside each warp in three steps, each linear in register index, lane, warp and block (`thread` = lane, warp, block bits).
+
+    1. `x1[i] = x[i ^ pre(thread)]`: registers change places inside the thread, by selects.
+    2. `y1[r] = x1[source[r]]` read from the lane `lane_of_register(r) ^ lane_of_thread(thread)`: one shuffle for each r.
+    3. `y[r] = y1[r ^ post(lane)]`: selects again.
+
+    `pre`, `lane_of_thread` have one column for each thread bit, `post` one for each lane bit, `source` and `lane_of_register` one for each
+    destination register bit. `expand` gives for each destination register the r that holds its element.
+    """
+
+    pre: f2.Matrix
+    source: f2.Matrix
+    lane_of_register: f2.Matrix
+    lane_of_thread: f2.Matrix
+    post: f2.Matrix
+    expand: tuple[int, ...]
+
+    @property
+    def registers(self) -> int:
+        """Number of distinct destination registers: the number of shuffles before packing."""
+        return 1 << len(self.source)
+
+    @property
+    def same_lane(self) -> bool:
+        """Whether register 0 is read from the own lane, so that lanes are exchanged by XOR with a constant for each register."""
+        lanes = len(self.post)
+        return self.lane_of_thread[:lanes] == f2.identity(lanes) and not any(self.lane_of_thread[lanes:])
+
+    def packable_bits(self) -> tuple[tuple[int, int], ...]:
+        """Return (destination bit, source bit) pairs of registers that move together unchanged: neighbours may share a 32-bit word."""
+        pairs = []
+        for bit, col in enumerate(self.source):
+            if col.bit_count() != 1 or self.lane_of_register[bit]:
+                continue
+            moved = any(c & col for c in self.pre) or any(c >> bit & 1 for c in self.post)
+            if not moved and all(not c & col for i, c in enumerate(self.source) if i != bit):
+                pairs.append((bit, col.bit_length() - 1))
+        return tuple(pairs)
+
+
+@lru_cache(maxsize=4096)
+def shuffle_plan(src: LinearLayout, dst: LinearLayout) -> ShufflePlan | None:
+    """Return the plan of a conversion that stays in each warp, or None if it does not (or not in one shuffle for each register)."""
+    unique = drop_register_copies(dst)
+    columns = conversion_columns(src, unique, ("warp", "block"))
+    if columns is None:
+        return None
+    reg_bits, lane_bits = src.in_bits("register"), src.in_bits("lane")
+    out_regs, out_lanes = unique.in_bits("register"), unique.in_bits("lane")
+    reg_mask, lane_mask = (1 << reg_bits) - 1, (1 << lane_bits) - 1
+    regs = [c & reg_mask for c in columns]
+    lanes = [(c >> reg_bits) & lane_mask for c in columns]
+    a, c = regs[:out_regs], lanes[:out_regs]
+    b, d = regs[out_regs : out_regs + out_lanes], lanes[out_regs : out_regs + out_lanes]
+    solved = _split_shuffle(a, b, c, d, reg_bits, lane_bits)
+    if solved is None:
+        return None
+    p, q = solved
+    source = tuple(x ^ f2.apply(p, y) for x, y in zip(a, c, strict=True))
+    lane_of_lane = tuple(x ^ f2.apply(c, y) for x, y in zip(d, q, strict=True))
+    outer_regs, outer_lanes = regs[out_regs + out_lanes :], lanes[out_regs + out_lanes :]
+    pre = (*p, *(x ^ f2.apply(p, y) for x, y in zip(outer_regs, outer_lanes, strict=True)))
+    expand = register_sources(unique, dst)
+    return ShufflePlan(pre, source, tuple(c), lane_of_lane + tuple(outer_lanes), tuple(q), expand)
+
+
+def _split_shuffle(a, b, c, d, reg_bits: int, lane_bits: int) -> tuple[list[int], f2.Matrix] | None:
+    """Find P and Q with (A + P C) Q + P D = B, where a destination (r, l) reads register A r + B l of lane C r + D l."""
+    zero = [0] * lane_bits
+    q = f2.solve(a, b)
+    if q is not None:
+        return zero, q
+    # Give the registers that A merges, and that C tells apart by lane, source registers of their own.
+    missing = list(f2.complement(a, reg_bits))
+    lane_basis, images = [], []
+    echelon = f2.Echelon()
+    for x in f2.kernel(a):
+        lane = f2.apply(c, x)
+        if missing and echelon.insert(lane):
+            lane_basis.append(lane)
+            images.append(missing.pop(0))
+    rest = f2.complement(lane_basis, lane_bits)
+    units = f2.solve([*lane_basis, *rest], f2.identity(lane_bits))
+    images += [0] * len(rest)
+    p = [f2.apply(images, x) for x in units]
+    a1 = [x ^ f2.apply(p, y) for x, y in zip(a, c, strict=True)]
+    q = f2.solve(a1, [x ^ f2.apply(p, y) for x, y in zip(b, d, strict=True)])
+    return None if q is None else (p, q)
+
+
+@dataclass(frozen=True)
+class ScratchPlan:
+    """A conversion through shared memory.
+
+    The tensor goes through in `rounds`: in round c each thread stores its source registers r with `src_round(r) == c`, waits, and loads the
+    destination registers with `dst_round(r) == c`. `src_columns` and `dst_columns` are the element offsets of all input bits of the
+    (deduplicated) layouts `src` and `dst`; `expand` gives for each register of the wanted layout the register of `dst` with its element.
+    """
+
+    src: LinearLayout
+    dst: LinearLayout
+    src_columns: f2.Matrix
+    dst_columns: f2.Matrix
+    src_round: f2.Matrix
+    dst_round: f2.Matrix
+    elements: int
+    expand: tuple[int, ...]
+
+    @property
+    def rounds(self) -> int:
+        """Number of passes through the buffer."""
+        return 1 << max((c.bit_length() for c in self.src_round), default=0)
+
+
+@lru_cache(maxsize=2048)
+def scratch_plan(src: LinearLayout, dst: LinearLayout, element_bytes: int, limit_bytes: int) -> ScratchPlan:
+    """Return the plan of a conversion inside a CTA through at most `limit_bytes` of shared memory, if the layouts let it be cut that fine.
+
+    The buffer's layout makes the longest register runs that both sides share contiguous, up to 16 bytes, prefers runs of the side with the
+    longer ones, and spreads the lanes of each access over the banks on both sides where that is possible.
+    """
+    unique_src, unique_dst = drop_register_copies(src), drop_register_copies(dst)
+    out_bits = src.out_bits
+    functionals = _round_functionals(unique_src, unique_dst, max(0, (out_bits - _log2_floor(limit_bytes // element_bytes))))
+    # Coordinates inside a round are a subspace; `section` holds a basis of it.
+    section = _kernel_of_functionals(functionals, out_bits)
+    offsets = _scratch_basis(unique_src, unique_dst, section, element_bytes)
+    # Coordinate = round representative ^ element of the section: solve both at once, offset bits first.
+    representatives = f2.complement(offsets, out_bits)
+    unit_offsets = f2.solve([*offsets, *representatives], f2.identity(out_bits))
+    mask = (1 << len(offsets)) - 1
+
+    def split(layout: LinearLayout) -> tuple[f2.Matrix, f2.Matrix]:
+        cols = layout.flat
+        places = tuple(f2.apply(unit_offsets, c) & mask for c in cols)
+        rounds = tuple(sum(((c & f).bit_count() & 1) << i for i, f in enumerate(functionals)) for c in layout.column("register"))
+        return places, rounds
+
+    src_columns, src_round = split(unique_src)
+    dst_columns, dst_round = split(unique_dst)
+    expand = register_sources(unique_dst, dst)
+    return ScratchPlan(unique_src, unique_dst, src_columns, dst_columns, src_round, dst_round, 1 << len(offsets), expand)
+
+
+def _log2_floor(n: int) -> int:
+    return max(0, n.bit_length() - 1)
+
+
+def _round_functionals(src: LinearLayout, dst: LinearLayout, wanted: int) -> list[int]:
+    """Return up to `wanted` linear functionals (masks) on coordinates that only registers influence on both sides.
+
+    Functionals of single coordinate bits come first, from the slowest dimension down, so that rounds are simple blocks of the tensor.
+    """
+    if wanted <= 0:
+        return []
+    fixed = [c for layout in (src, dst) for name in ("lane", "warp", "block") for c in layout.column(name)]
+    bits = src.out_bits
+    rows = f2.transpose(fixed, bits)
+    candidates = f2.kernel(rows)
+    candidates = sorted(candidates, key=lambda m: (m.bit_count(), -m))
+    chosen: list[int] = []
+    echelon = f2.Echelon()
+    for mask in candidates:
+        if len(chosen) < wanted and echelon.insert(mask):
+            chosen.append(mask)
+    return chosen
+
+
+def _kernel_of_functionals(functionals: list[int], bits: int) -> f2.Matrix:
+    """Return a basis of the vectors on which all functionals vanish."""
+    images = [sum(((1 << b & f) != 0) << i for i, f in enumerate(functionals)) for b in range(bits)]
+    return f2.kernel(images)
+
+
+def intersection(a: f2.Matrix, b: f2.Matrix) -> f2.Matrix:
+    """Return a basis of the intersection of two column spans."""
+    basis_a, basis_b = f2.image(a), f2.image(b)
+    relations = f2.kernel([*basis_a, *basis_b])
+    mask = (1 << len(basis_a)) - 1
+    return tuple(f2.apply(basis_a, x & mask) for x in relations)
+
+
+def _in_section(cols: f2.Matrix, section: f2.Matrix, bits: int) -> f2.Matrix:
+    """Return a basis of the part of a span that lies in the section; unit columns of the span itself come first, in order."""
+    inside = f2.Echelon(section)
+    direct = [c for c in cols if inside.solve(c) is not None]
+    echelon = f2.Echelon()
+    out = [c for c in direct if c and echelon.insert(c)]
+    out += [c for c in intersection(cols, section) if echelon.insert(c)]
+    return tuple(out)
+
+
+def _scratch_basis(src: LinearLayout, dst: LinearLayout, section: f2.Matrix, element_bytes: int) -> list[int]:
+    """Return the coordinates of the offset bits of the buffer: vector bits, then bank bits, then rows of all banks."""
+    bits = src.out_bits
+    regs = [_in_section(layout.column("register"), section, bits) for layout in (src, dst)]
+    widest = _log2_floor(max(1, 16 // element_bytes))
+    both = f2.Echelon(regs[1])
+    common = [c for c in regs[0] if both.solve(c) is not None]
+    common += [c for c in intersection(regs[0], regs[1]) if f2.rank([*common, c]) > len(common)]
+    vector = common[:widest]
+    # A side with longer runs of its own extends the vector: it then uses wide accesses, and the other narrow ones into the same words.
+    # Preferred is the side whose words the other one fills by four neighbouring lanes, which ldmatrix and stmatrix do in one access.
+    pairs = ((src, dst, regs[1]), (dst, src, regs[0]))
+    extensions = [_extension(vector, side, widest - len(vector)) for _, _, side in pairs]
+    matrix = [
+        tuple(e) == narrow.column("lane")[:2] and element_bytes << len(vector) == 4
+        for (narrow, _, _), e in zip(pairs, extensions, strict=True)
+    ]
+    wide = max((0, 1), key=lambda i: (matrix[i], len(extensions[i])))
+    extra = extensions[wide]
+    narrow, broad, _ = pairs[wide]
+    skipped, own = (2, [*vector, *extra]) if matrix[wide] else (0, vector)
+    low = [*vector, *extra]
+    lanes = _in_section((*dst.column("lane"), *src.column("lane")), section, bits)
+    # Elements narrower than a word share one, with the vector's lowest elements or else with a neighbouring lane's.
+    in_word = _log2_floor(max(1, 4 // element_bytes))
+    low += _extension(low, lanes, in_word - len(low))
+    spans = []
+    for layout, run, first in ((narrow, own, skipped), (broad, [*vector, *extra], 0)):
+        taking = layout.column("lane")[first:]
+        taking = taking[: _phase_lanes(element_bytes << len(run), len(taking))]
+        spans.append(f2.image([*run, *low[:in_word], *taking]))
+    rows = max(0, len(section) - _log2_floor(max(1, BANK_ROW_BYTES // element_bytes)))
+    high = _row_bits(spans[0], spans[1], section, low, rows)
+    echelon = f2.Echelon([*high, *low])
+    banks = [c for c in (*lanes, *section) if echelon.insert(c)]
+    return [*low, *banks, *high]
+
+
+def _extension(vector: list[int], side: f2.Matrix, room: int) -> list[int]:
+    echelon = f2.Echelon(vector)
+    return [c for c in side if echelon.insert(c)][: max(0, room)]
+
+
+def _phase_lanes(vector_bytes: int, lane_bits: int) -> int:
+    """Return how many of the lane bits take part in one shared-memory cycle: 8 lanes at 16 bytes, 16 at 8 bytes, all at 4 or less."""
+    return min(lane_bits, _log2_floor(BANK_ROW_BYTES // max(4, vector_bytes)))
+
+
+def _row_bits(a: f2.Matrix, b: f2.Matrix, section: f2.Matrix, reserved: list[int], count: int) -> list[int]:
+    """Return `count` vectors of the section whose span meets neither span `a` nor `b`, as far as possible, nor `reserved`.
+
+    Lanes of one access then never differ in the row alone, so they meet different banks (the construction of the paper's optimal swizzle).
+    """
+    echelon = f2.Echelon([*a, *b, *reserved])
+    high = [c for c in section if echelon.insert(c)]
+    shared = list(intersection(a, b))
+    only_a, only_b = _extension(shared, a, len(a)), _extension(shared, b, len(b))
+    inside = f2.Echelon(section)
+    for x, y in zip(only_a, only_b, strict=False):
+        if inside.solve(x ^ y) is not None:
+            high.append(x ^ y)
+    free = f2.Echelon(reserved)
+    high = [c for c in high if free.insert(c)][:count]
+    # Conflicts that no layout avoids: take any vectors that are left.
+    high += [c for c in section if free.insert(c)][: count - len(high)]
+    return high
