@@ -1,6 +1,7 @@
 """Linear layouts: every distributed and every shared layout is a linear map over bits. Pure Python, no MLIR."""
 
 from .amd import mfma_accumulator, mfma_operand, wmma_accumulator, wmma_operand
+from .banks import bank_conflicts, count_bank_conflicts, vector_basis
 from .blocked import INPUTS, blocked, default_blocked, element_count, spread, tensor_size, thread_count
 from .conversion import (
     ScratchPlan,
@@ -14,9 +15,7 @@ from .conversion import (
 from .core import LinearLayout, log2_exact
 from .mma import mma_accumulator, mma_operand, mma_shape, wgmma_accumulator, wgmma_instruction, wgmma_operand_a
 from .queries import (
-    bank_conflicts,
     contiguous_registers,
-    count_bank_conflicts,
     dim_order,
     extent_per_thread,
     is_replicated,
@@ -25,7 +24,6 @@ from .queries import (
     shared_conflicts,
     shared_vector_width,
     store_masks,
-    vector_basis,
     vector_width,
 )
 from .shape_ops import (

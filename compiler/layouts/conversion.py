@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from . import f2
+from .banks import BANK_ROW_BYTES, bank_conflicts, vector_basis
 from .core import LinearLayout
 from .shape_ops import drop_register_copies
 
 KINDS = ("identity", "register", "warp", "block", "cluster")
-#: Bytes that all banks deliver in one cycle, and so the period of the bank of an address.
-BANK_ROW_BYTES = 128
 
 
 @lru_cache(maxsize=8192)
@@ -258,7 +257,11 @@ def _in_section(cols: f2.Matrix, section: f2.Matrix, bits: int) -> f2.Matrix:
 
 
 def _scratch_basis(src: LinearLayout, dst: LinearLayout, section: f2.Matrix, element_bytes: int) -> list[int]:
-    """Return the coordinates of the offset bits of the buffer: vector bits, then bank bits, then rows of all banks."""
+    """Return the coordinates of the offset bits of the buffer: vector bits, then bank bits, then rows of all banks.
+
+    The register runs that both sides share come lowest. One side may extend them with runs of its own: it then uses wider accesses, and the
+    other narrow ones into the same words. The cheapest of these extensions is taken.
+    """
     bits = src.out_bits
     regs = [_in_section(layout.column("register"), section, bits) for layout in (src, dst)]
     widest = _log2_floor(max(1, 16 // element_bytes))
@@ -266,33 +269,58 @@ def _scratch_basis(src: LinearLayout, dst: LinearLayout, section: f2.Matrix, ele
     common = [c for c in regs[0] if both.solve(c) is not None]
     common += [c for c in intersection(regs[0], regs[1]) if f2.rank([*common, c]) > len(common)]
     vector = common[:widest]
-    # A side with longer runs of its own extends the vector: it then uses wide accesses, and the other narrow ones into the same words.
-    # Preferred is the side whose words the other one fills by four neighbouring lanes, which ldmatrix and stmatrix do in one access.
-    pairs = ((src, dst, regs[1]), (dst, src, regs[0]))
-    extensions = [_extension(vector, side, widest - len(vector)) for _, _, side in pairs]
-    matrix = [
-        tuple(e) == narrow.column("lane")[:2] and element_bytes << len(vector) == 4
-        for (narrow, _, _), e in zip(pairs, extensions, strict=True)
-    ]
-    wide = max((0, 1), key=lambda i: (matrix[i], len(extensions[i])))
-    extra = extensions[wide]
-    narrow, broad, _ = pairs[wide]
-    skipped, own = (2, [*vector, *extra]) if matrix[wide] else (0, vector)
+    best = None
+    for broad in (1, 0):
+        extra = _extension(vector, regs[broad], widest - len(vector))
+        narrow = (src, dst)[1 - broad]
+        # Four neighbouring lanes fill one 16-byte row with a word each: ldmatrix and stmatrix do that in one access.
+        matrix = element_bytes << len(vector) == 4 and len(extra) == 2 and tuple(extra) == narrow.column("lane")[:2]
+        for length in (len(extra),) if matrix else range(len(extra) + 1):
+            basis = _basis_with(src, dst, section, element_bytes, vector, extra[:length], broad, matrix)
+            cost = _access_cost(src, dst, basis, element_bytes, broad, matrix)
+            if best is None or cost < best[0]:
+                best = cost, basis
+        if matrix:
+            break
+    return best[1]
+
+
+def _basis_with(src, dst, section, element_bytes: int, vector: list[int], extra: list[int], broad: int, matrix: bool) -> list[int]:
+    """Build the basis of `_scratch_basis` for one extension of the vector, which side `broad` (0: src, 1: dst) makes."""
     low = [*vector, *extra]
-    lanes = _in_section((*dst.column("lane"), *src.column("lane")), section, bits)
+    lanes = _in_section((*dst.column("lane"), *src.column("lane")), section, src.out_bits)
     # Elements narrower than a word share one, with the vector's lowest elements or else with a neighbouring lane's.
     in_word = _log2_floor(max(1, 4 // element_bytes))
     low += _extension(low, lanes, in_word - len(low))
-    spans = []
-    for layout, run, first in ((narrow, own, skipped), (broad, [*vector, *extra], 0)):
-        taking = layout.column("lane")[first:]
+    spans, phases = [], []
+    for side, layout in enumerate((src, dst)):
+        wide = side == broad or matrix
+        run = [*vector, *extra] if wide else vector
+        taking = layout.column("lane")[2 if matrix and side != broad else 0 :]
         taking = taking[: _phase_lanes(element_bytes << len(run), len(taking))]
+        phases.append(taking)
         spans.append(f2.image([*run, *low[:in_word], *taking]))
     rows = max(0, len(section) - _log2_floor(max(1, BANK_ROW_BYTES // element_bytes)))
-    high = _row_bits(spans[0], spans[1], section, low, rows)
+    high = _row_bits(spans, phases, section, low, rows)
     echelon = f2.Echelon([*high, *low])
     banks = [c for c in (*lanes, *section) if echelon.insert(c)]
     return [*low, *banks, *high]
+
+
+def _access_cost(src, dst, basis: list[int], element_bytes: int, broad: int, matrix: bool) -> float:
+    """Return the cycles of shared memory that a thread's registers take, plus the instructions, on both sides together."""
+    total = 0.0
+    mask = (1 << len(basis)) - 1
+    rest = f2.Echelon([*basis, *f2.complement(basis, src.out_bits)])
+    for side, layout in enumerate((src, dst)):
+        columns = {n: tuple(rest.solve(c) & mask for c in cols) for n, cols in zip(layout.names, layout.columns, strict=True)}
+        others = tuple(c for n, cols in columns.items() if n != "register" for c in cols)
+        by_matrix = matrix and side != broad
+        width = 16 // element_bytes if by_matrix else 1 << len(vector_basis(columns["register"], others, 16 // element_bytes)[0])
+        lanes = columns["lane"][2:] if by_matrix else columns["lane"]
+        size = width * element_bytes
+        total += layout.in_size("register") / width * (1 + max(1, size // 4) * bank_conflicts(lanes, size, element_bytes))
+    return total
 
 
 def _extension(vector: list[int], side: f2.Matrix, room: int) -> list[int]:
@@ -305,20 +333,18 @@ def _phase_lanes(vector_bytes: int, lane_bits: int) -> int:
     return min(lane_bits, _log2_floor(BANK_ROW_BYTES // max(4, vector_bytes)))
 
 
-def _row_bits(a: f2.Matrix, b: f2.Matrix, section: f2.Matrix, reserved: list[int], count: int) -> list[int]:
-    """Return `count` vectors of the section whose span meets neither span `a` nor `b`, as far as possible, nor `reserved`.
+def _row_bits(spans: list[f2.Matrix], lanes: list[f2.Matrix], section: f2.Matrix, low: list[int], count: int) -> list[int]:
+    """Return `count` vectors of the section whose span meets neither of the two `spans`, as far as possible, nor `low`.
 
-    Lanes of one access then never differ in the row alone, so they meet different banks (the construction of the paper's optimal swizzle).
+    Lanes of one access then never differ in the row alone, so they meet different banks (the construction of the paper's optimal swizzle):
+    sums of a lane of one side and a lane of the other lie in neither span.
     """
-    echelon = f2.Echelon([*a, *b, *reserved])
+    echelon = f2.Echelon([*spans[0], *spans[1], *low])
     high = [c for c in section if echelon.insert(c)]
-    shared = list(intersection(a, b))
-    only_a, only_b = _extension(shared, a, len(a)), _extension(shared, b, len(b))
+    only = [_extension([*spans[1 - side], *low], lanes[side], len(lanes[side])) for side in (0, 1)]
     inside = f2.Echelon(section)
-    for x, y in zip(only_a, only_b, strict=False):
-        if inside.solve(x ^ y) is not None:
-            high.append(x ^ y)
-    free = f2.Echelon(reserved)
+    high += [x ^ y for x, y in zip(*only, strict=False) if inside.solve(x ^ y) is not None]
+    free = f2.Echelon(low)
     high = [c for c in high if free.insert(c)][:count]
     # Conflicts that no layout avoids: take any vectors that are left.
     high += [c for c in section if free.insert(c)][: count - len(high)]

@@ -30,7 +30,7 @@ def log2_exact(size: int) -> int:
 class LinearLayout:
     """An immutable, hashable linear map. See the module's docstring for the conventions."""
 
-    __slots__ = ("names", "columns", "out_sizes", "_hash", "__dict__")
+    __slots__ = ("__dict__", "_hash", "columns", "names", "out_sizes")
 
     def __init__(self, bases: Mapping[str, Sequence[Sequence[int]]], out_sizes: Sequence[int]):
         out_sizes = tuple(out_sizes)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from . import f2
-from .conversion import BANK_ROW_BYTES
+from .banks import bank_conflicts, vector_basis
 from .core import LinearLayout
 from .shared import SharedLayout
 
@@ -57,29 +56,6 @@ def shared_columns(layout: LinearLayout, shared: SharedLayout) -> dict[str, f2.M
 
 
 @lru_cache(maxsize=8192)
-def vector_basis(registers: f2.Matrix, others: f2.Matrix, limit: int) -> tuple[f2.Matrix, f2.Matrix]:
-    """Return two lists of register masks that together are a basis of the registers: those whose offsets are 1, 2, 4, … elements (at most
-    log2(`limit`) of them), and others whose offsets do not touch these low bits.
-
-    `registers` and `others` are the offset columns of the register bits and of all other input bits, which must not reach into a run.
-    """
-    echelon = f2.Echelon(registers)
-    vector: list[int] = []
-    while 2 << len(vector) <= limit and not any(c >> len(vector) & 1 for c in others):
-        mask = echelon.solve(1 << len(vector))
-        if mask is None:
-            break
-        vector.append(mask)
-    low = (1 << len(vector)) - 1
-    rest = []
-    basis = f2.Echelon(vector)
-    for bit, col in enumerate(registers):
-        if basis.insert(1 << bit):
-            rest.append(1 << bit ^ f2.apply(vector, col & low))
-    return tuple(vector), tuple(rest)
-
-
-@lru_cache(maxsize=8192)
 def shared_vector_width(layout: LinearLayout, shared: SharedLayout, element_bits: int, max_bits: int = 128) -> int:
     """Return the number of elements that one shared-memory access of a thread moves."""
     limit = max(1, max_bits // element_bits)
@@ -90,20 +66,6 @@ def shared_vector_width(layout: LinearLayout, shared: SharedLayout, element_bits
     return 1 << len(vector_basis(columns["register"], tuple(c for n, cols in columns.items() if n != "register" for c in cols), limit)[0])
 
 
-def bank_conflicts(lane_offsets: Sequence[int], vector_bytes: int, element_bytes: int) -> int:
-    """Return how many times over its minimum the access takes: 1 is free of conflicts.
-
-    `lane_offsets` are the linear element offsets of the lane bits; a thread accesses `vector_bytes` at once. The hardware serves 32
-    lanes of up to 4 bytes, 16 lanes of 8 bytes, or 8 lanes of 16 bytes in a cycle; lanes on the same word share it.
-    """
-    lanes = (BANK_ROW_BYTES // max(4, vector_bytes)).bit_length() - 1
-    words = [o * element_bytes // 4 for o in lane_offsets[:lanes]]
-    inner = [1 << i for i in range(max(1, vector_bytes // 4).bit_length() - 1)]
-    span = f2.Echelon([*words, *inner])
-    banks = f2.Echelon([w & (BANK_ROW_BYTES // 4 - 1) for w in (*words, *inner)])
-    return 1 << (span.rank - banks.rank)
-
-
 @lru_cache(maxsize=8192)
 def shared_conflicts(layout: LinearLayout, shared: SharedLayout, element_bits: int) -> int:
     """Return the bank-conflict factor of a vectorized access of a tensor to a buffer without padding (1: none)."""
@@ -112,20 +74,6 @@ def shared_conflicts(layout: LinearLayout, shared: SharedLayout, element_bits: i
     vector = shared_vector_width(layout, shared, element_bits)
     element_bytes = max(1, element_bits // 8)
     return bank_conflicts(shared_columns(layout, shared)["lane"], vector * element_bytes, element_bytes)
-
-
-def count_bank_conflicts(byte_addresses: Sequence[int], vector_bytes: int) -> int:
-    """Return the largest number of distinct words on one bank over the cycles of an access: the count by enumeration, for any layout."""
-    lanes = BANK_ROW_BYTES // max(4, vector_bytes)
-    worst = 1
-    for start in range(0, len(byte_addresses), lanes):
-        banks: dict[int, set[int]] = {}
-        for address in byte_addresses[start : start + lanes]:
-            for byte in range(0, max(4, vector_bytes), 4):
-                word = (address + byte) // 4
-                banks.setdefault(word % 32, set()).add(word)
-        worst = max(worst, max(len(words) for words in banks.values()))
-    return worst
 
 
 @lru_cache(maxsize=8192)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from layout_strategies import layouts, shapes
 from tilewright.compiler import layouts as L
 

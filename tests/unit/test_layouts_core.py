@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from layout_strategies import distributed, flat_index, inputs, layouts, shapes
 from tilewright.compiler.layouts import LinearLayout, f2
 

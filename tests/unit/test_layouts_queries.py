@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from layout_strategies import distributed, inputs, shapes
 from tilewright.compiler import layouts as L
 from tilewright.compiler.layouts import f2
