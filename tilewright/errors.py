@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class TritonError(Exception):
     """Root of all errors of the compiler and the runtime."""
 
 
-@dataclass(frozen=True)
-class SourceSite:
+class SourceSite(NamedTuple):
     """An expression's place in the user's file: 1-based `line`, 0-based `col` and `end_col` in characters, the line's `text`."""
 
     file_name: str
