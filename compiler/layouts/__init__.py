@@ -6,9 +6,7 @@ from .blocked import INPUTS, blocked, default_blocked, element_count, spread, te
 from .conversion import (
     ScratchPlan,
     ShufflePlan,
-    conversion_columns,
     conversion_kind,
-    register_sources,
     scratch_plan,
     shuffle_plan,
 )
@@ -30,11 +28,13 @@ from .shape_ops import (
     broadcast_result,
     broadcast_source,
     concatenate,
+    conversion_columns,
     drop_register_copies,
     expand_dims,
     expand_source,
     inverse_permutation,
     join,
+    register_sources,
     reshape,
     slice_dim,
     split,

@@ -12,29 +12,9 @@ from functools import lru_cache
 from . import f2
 from .banks import BANK_ROW_BYTES, bank_conflicts, vector_basis
 from .core import LinearLayout
-from .shape_ops import drop_register_copies
+from .shape_ops import conversion_columns, drop_register_copies, register_sources
 
 KINDS = ("identity", "register", "warp", "block", "cluster")
-
-
-@lru_cache(maxsize=8192)
-def conversion_columns(src: LinearLayout, dst: LinearLayout, keep: tuple[str, ...]) -> f2.Matrix | None:
-    """Return the flat source index of each destination input bit such that inputs in `keep` do not change, or None if there is none."""
-    if src.out_sizes != dst.out_sizes:
-        raise ValueError(f"conversion between shapes {src.out_sizes} and {dst.out_sizes}")
-    marks, shift = {}, src.out_bits
-    for name in keep:
-        marks[name] = shift
-        shift += max(src.in_bits(name), dst.in_bits(name))
-
-    def augmented(layout: LinearLayout) -> list[int]:
-        out = []
-        for name, cols in zip(layout.names, layout.columns, strict=True):
-            mark = marks.get(name)
-            out += cols if mark is None else [c | (1 << (mark + i)) for i, c in enumerate(cols)]
-        return out
-
-    return f2.solve(augmented(src), augmented(dst))
 
 
 @lru_cache(maxsize=8192)
@@ -48,18 +28,6 @@ def conversion_kind(src: LinearLayout, dst: LinearLayout) -> str:
         if conversion_columns(src, dst, keep) is not None:
             return kind
     return "cluster"
-
-
-@lru_cache(maxsize=8192)
-def register_sources(src: LinearLayout, dst: LinearLayout) -> tuple[int, ...] | None:
-    """Return for each register of `dst` the register of `src` in the same thread that holds its element, or None if one lies elsewhere."""
-    columns = conversion_columns(src, dst, ("lane", "warp", "block"))
-    if columns is None:
-        return None
-    mask, registers = src.in_size("register") - 1, dst.in_bits("register")
-    if any(c & mask for c in columns[registers:]):
-        return None  # which register it is depends on the thread
-    return tuple(f2.apply(columns, r) & mask for r in range(1 << registers))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Layouts of the results and sources of shape operations, so that these move no data.
 
-A packed coordinate is the row-major index, so a reshape leaves the columns alone; the others move bit fields. All functions work on
-distributed and on shared layouts.
+A packed coordinate is the row-major index, so a reshape leaves the columns alone; the others move bit fields. The functions up to
+`concatenate` work on distributed and on shared layouts. `register_sources` says which registers of a source make up a result.
 """
 
 from __future__ import annotations
@@ -132,3 +132,35 @@ def concatenate(layout: LinearLayout, dim: int) -> LinearLayout:
     sizes = (*layout.out_sizes[:dim], 2 * size, *layout.out_sizes[dim + 1 :])
     out = _remap(layout, lambda c: c, sizes)
     return out.with_columns(register=(*out.column("register"), size << out.shifts[dim]))
+
+
+@lru_cache(maxsize=8192)
+def conversion_columns(src: LinearLayout, dst: LinearLayout, keep: tuple[str, ...]) -> f2.Matrix | None:
+    """Return the flat source index of each destination input bit such that inputs in `keep` do not change, or None if there is none."""
+    if src.out_sizes != dst.out_sizes:
+        raise ValueError(f"conversion between shapes {src.out_sizes} and {dst.out_sizes}")
+    marks, shift = {}, src.out_bits
+    for name in keep:
+        marks[name] = shift
+        shift += max(src.in_bits(name), dst.in_bits(name))
+
+    def augmented(layout: LinearLayout) -> list[int]:
+        out = []
+        for name, cols in zip(layout.names, layout.columns, strict=True):
+            mark = marks.get(name)
+            out += cols if mark is None else [c | (1 << (mark + i)) for i, c in enumerate(cols)]
+        return out
+
+    return f2.solve(augmented(src), augmented(dst))
+
+
+@lru_cache(maxsize=8192)
+def register_sources(src: LinearLayout, dst: LinearLayout) -> tuple[int, ...] | None:
+    """Return for each register of `dst` the register of `src` in the same thread that holds its element, or None if one lies elsewhere."""
+    columns = conversion_columns(src, dst, ("lane", "warp", "block"))
+    if columns is None:
+        return None
+    mask, registers = src.in_size("register") - 1, dst.in_bits("register")
+    if any(c & mask for c in columns[registers:]):
+        return None  # which register it is depends on the thread
+    return tuple(f2.apply(columns, r) & mask for r in range(1 << registers))
