@@ -33,7 +33,7 @@ UNARY_INT = ("absi",)
 # kinds of `binary`: the names of the arith operations, and two of the tile dialect
 BINARY_INT = (
     "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "andi", "ori", "xori", "shli", "shrsi", "shrui",
-    "minsi", "maxsi", "minui", "maxui", "mulhisi", "mulhiui",
+    "minsi", "maxsi", "minui", "maxui", "mulhiui",
 )  # fmt: skip
 # minnumf/maxnumf return the other operand for a NaN, minimumf/maximumf propagate it; div_rn is IEEE division on fp32
 BINARY_FLOAT = ("addf", "subf", "mulf", "divf", "remf", "minnumf", "maxnumf", "minimumf", "maximumf", "div_rn")

@@ -453,3 +453,8 @@ def str_to_ty(name, c: object = None) -> base_type:
         items = c if isinstance(c, tuple) else (None,) * len(name)
         return tuple_type([str_to_ty(n, v) for n, v in zip(name, items)], getattr(name, "_fields", None))
     return constexpr_type(getattr(c, "value", c)) if name == "constexpr" else _parse(name)
+
+
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
+    """The integer type of 1, 8, 16, 32 or 64 bits."""
+    return int1 if bitwidth == 1 else dtype(f"{'int' if signed else 'uint'}{bitwidth}")

@@ -61,6 +61,15 @@ class Semantic:
             "(a range, shape or index must be constexpr, a condition must be an `if` of the kernel)"
         )
 
+    def known(self, value: Any) -> Any:
+        """The number behind a Python number or a scalar tensor, None if it is known only at run time."""
+        if not isinstance(value, tensor):
+            return value
+        try:
+            return self.concrete(value)
+        except TypeError:
+            return None
+
     def show(self, value: tensor) -> str:
         """Text for `str(tensor)` and static_print."""
         return f"{value.dtype}[{', '.join(map(str, value.type.shape))}]"

@@ -1,0 +1,5 @@
+"""NVIDIA's libdevice."""
+
+from ..libdevice import functions
+
+globals().update(functions("cuda"))

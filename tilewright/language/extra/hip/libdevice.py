@@ -1,0 +1,5 @@
+"""AMD's device libraries under libdevice's names."""
+
+from ..libdevice import functions
+
+globals().update(functions("hip"))
