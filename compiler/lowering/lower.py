@@ -1,0 +1,84 @@
+"""From the layout level to LLVM IR text.
+
+`lower_to_llvm` builds a new module of `llvm` and `nvvm` ops from a `ttgir` module whose shared memory is allocated and whose barriers
+are placed; the old module stays as it is. `to_llvmir` prints the result as LLVM IR.
+"""
+
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import llvm
+from mlir.passmanager import PassManager
+from tilewright.dialects import context
+
+from . import (  # noqa: F401  (importing a family of rules registers it)
+    atomics,
+    control_flow,
+    elementwise,
+    float_convert,
+    function,
+    memory,
+    program,
+    reduce,
+    scan,
+    shape,
+    special,
+    sync,
+)
+from .context import ModuleState, TargetFacts
+from .types import types
+
+DATA_LAYOUT = "e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
+TRIPLE = "nvptx64-nvidia-cuda"
+
+
+def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
+    """Return a new module in the `llvm` dialect that holds every function of `module`.
+
+    `target.arch` is the compute capability (90); of `options` it reads `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`.
+    """
+    with context():
+        operation = module.operation
+        attrs = operation.attributes
+        facts = TargetFacts(
+            arch=target.arch,
+            num_warps=_module_int(attrs, "tilegpu.num_warps", options.num_warps),
+            threads_per_warp=_module_int(attrs, "tilegpu.threads_per_warp", target.warp_size),
+            num_ctas=_module_int(attrs, "tilegpu.num_ctas", options.num_ctas),
+            fp_fusion=options.enable_fp_fusion is not False,
+        )
+        lowered = ir.Module.create(loc=operation.location)
+        lowered.operation.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
+        lowered.operation.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
+        state = ModuleState(lowered.body, facts, operation.location)
+        launch = _launch_attributes(facts, options)
+        for op in list(module.body.operations):
+            function.lower_function(state, op.operation, launch)
+        return lowered
+
+
+def to_llvmir(module: ir.Module, debug_info: bool = True) -> str:
+    """Return the LLVM IR of a module in the `llvm` dialect, with line information if `debug_info`."""
+    with context():
+        passes = ["convert-nvvm-to-llvm"]
+        if debug_info:
+            passes.append("ensure-debug-info-scope-on-llvm-func")
+        manager = PassManager.parse(f"builtin.module({','.join(passes)})")
+        manager.enable_verifier(False)
+        manager.run(module.operation)
+        return llvm.translate_module_to_llvmir(module.operation)
+
+
+def _module_int(attrs: ir.OpAttributeMap, name: str, default: int) -> int:
+    return ir.IntegerAttr(attrs[name]).value if name in attrs else default
+
+
+def _launch_attributes(facts: TargetFacts, options: Any) -> dict[str, ir.Attribute]:
+    """What the driver and ptxas must know of a kernel: its block size, clusters and register limit."""
+    t = types()
+    attrs = {"nvvm.kernel": t.unit, "nvvm.reqntid": t.i32_array(facts.threads_per_warp * facts.num_warps, 1, 1)}
+    if facts.num_ctas > 1:
+        attrs["nvvm.cluster_dim"] = t.i32_array(facts.num_ctas, 1, 1)
+    if getattr(options, "maxnreg", None):
+        attrs["nvvm.maxnreg"] = t.int_attr(32, options.maxnreg)
+    return attrs

@@ -1,0 +1,87 @@
+"""Barriers, fences and mbarriers."""
+
+from mlir import ir
+from tilewright.dialects import tilegpu
+
+from . import access
+from .asm import inline_asm
+from .context import LoweringContext
+from .registry import rule
+
+
+@rule("tilegpu.barrier", "tile.barrier")
+def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    ctx.barrier()
+    return []
+
+
+FIXED = {
+    "tilegpu.cluster_arrive": "barrier.cluster.arrive.release.aligned;",
+    "tilegpu.cluster_wait": "barrier.cluster.wait.acquire.aligned;",
+    "tilegpu.fence_async": "fence.proxy.async.shared::cta;",
+}
+
+
+@rule(*FIXED)
+def fixed(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """Instructions without operands."""
+    inline_asm(ctx, FIXED[op.name], "~{memory}", (), None)
+    return []
+
+
+@rule("tilegpu.named_barrier_sync", "tilegpu.named_barrier_arrive")
+def named_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    number, threads = (ir.IntegerAttr(op.attributes[name]).value for name in ("id", "threads"))
+    kind = op.name.rsplit("_", 1)[1]
+    inline_asm(
+        ctx,
+        f"barrier.{kind}.aligned {number}, {threads};" if kind == "sync" else f"barrier.arrive.aligned {number}, {threads};",
+        "~{memory}",
+        (),
+        None,
+    )
+    return []
+
+
+@rule("tilegpu.mbarrier_init")
+def mbarrier_init(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """Thread 0 sets every slot; the fence makes that visible to the asynchronous copies of the whole cluster."""
+    count = ir.IntegerAttr(op.attributes["count"]).value
+    _, _, _, slots = tilegpu.buffer_info(op.operands[0].type)
+    inits = " ".join(f"@$1 mbarrier.init.shared::cta.b64 [$0+{8 * slot}], {count};" for slot in range(max(slots, 1)))
+    operands = (ctx.value(op.operands[0]), access.owner(ctx, None) or ctx.constant(ctx.types.i1, 1))
+    inline_asm(ctx, f"{inits} fence.mbarrier_init.release.cluster;", "r,b,~{memory}", operands, None)
+    return []
+
+
+def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value:
+    """i1: thread 0, if the optional predicate at operand `index` holds."""
+    predicate = ctx.value(op.operands[index]) if len(op.operands) > index else None
+    chosen = access.both(ctx, access.owner(ctx, None), predicate)
+    return ctx.constant(ctx.types.i1, 1) if chosen is None else chosen
+
+
+@rule("tilegpu.mbarrier_expect")
+def mbarrier_expect(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    size = ir.IntegerAttr(op.attributes["bytes"]).value
+    text = f"@$1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {size};"
+    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), elected(ctx, op, 1)), None)
+    return []
+
+
+@rule("tilegpu.mbarrier_arrive")
+def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    count = ir.IntegerAttr(op.attributes["count"]).value
+    text = f"@$1 mbarrier.arrive.shared::cta.b64 _, [$0], {count};"
+    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), elected(ctx, op, 1)), None)
+    return []
+
+
+@rule("tilegpu.mbarrier_wait")
+def mbarrier_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """Every thread waits; a false predicate skips."""
+    buffer, phase, *predicate = ctx.operands(op)
+    condition = predicate[0] if predicate else ctx.constant(ctx.types.i1, 1)
+    text = "{ .reg .pred P; @!$2 bra DONE; WAIT: mbarrier.try_wait.parity.shared::cta.b64 P, [$0], $1; @P bra DONE; bra WAIT; DONE: }"
+    inline_asm(ctx, text, "r,r,b,~{memory}", (buffer, phase, condition), None)
+    return []
