@@ -1,0 +1,337 @@
+"""`if`, the conditional expression, `for` and `while`: pruned or unrolled where the condition or the range is known, else `scf`.
+
+A value that lives through a branch or a loop is a tree with tensors at its leaves (`core.flatten`): the leaves become results, iteration
+arguments and yields, what is constant in it must stay the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir import ir
+
+from tilewright.language import core, iterators
+from tilewright.language.dtypes import int32
+from tilewright.language.semantic.cast import cast, convert
+from tilewright.language.semantic.values import number_type, to_tensor
+
+from .generator import Generator, describe, rebuild_tuple
+from .syntax import assigned_names, contains_return, last_assignment, visits
+
+_NUMBERS = (bool, int, float)
+
+
+def with_handles(template: Any, handles: Sequence[ir.Value]) -> Any:
+    """`template` with its leaves carried by `handles`."""
+    leaves = core.flatten(template)
+    return core.unflatten(template, iter([_carried_by(leaf, handle) for leaf, handle in zip(leaves, handles, strict=True)]))
+
+
+def _carried_by(leaf: core.leaf, handle: ir.Value) -> core.leaf:
+    clone = object.__new__(type(leaf))
+    clone.__dict__.update(leaf.__dict__)
+    clone.handle = handle
+    return clone
+
+
+def handles_of(value: Any) -> list[ir.Value]:
+    return [leaf.handle for leaf in core.flatten(value)]
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and not isinstance(a, core.base_value) and bool(a == b))
+
+
+def _as_carried(gen: Generator, value: Any) -> Any:
+    """A value as it crosses a branch or a loop: numbers become tensors, since they may change on the way."""
+    return value if isinstance(value, core.leaf) else gen.as_variable(value)
+
+
+# ---- branches -------------------------------------------------------------------------------------------------------------------
+
+
+def branch(gen: Generator, condition: ir.Value, bodies: Sequence[Callable[[], Any]], what: str, keep_names: bool = True) -> Any:
+    """Emit `scf.if`. Each of the two `bodies` is visited with names of its own and returns a value; the merged value is returned.
+
+    With `keep_names`, names that both bodies leave with a value are live afterwards. Raises if a name or the value (`what`) differs in
+    type."""
+    builder, frame, node = gen.builder, gen.frame, gen.node
+    outer_ip, before = builder.ip, frame.scope
+    # the result types are known only after both bodies: these are built in a detached draft
+    draft = ir.Operation.create("scf.if", [], [], None, None, 2, gen.locate(), False)
+    try:
+        blocks, scopes, values = [], [], []
+        for region, body in zip(draft.regions, bodies, strict=True):
+            block = region.blocks.append()
+            builder.ip = ir.InsertionPoint(block)
+            frame.scope = dict(before)
+            values.append(body())
+            blocks.append(block)
+            scopes.append(frame.scope)
+        frame.scope = before
+        merged = [_merge(gen, values[0], values[1], what)]
+        names = _names_to_merge(before, *scopes) if keep_names else []
+        merged += [_merge(gen, scopes[0][name], scopes[1][name], name) for name in names]
+        sides = [[h for pair in merged for h in handles_of(pair[side])] for side in (0, 1)]
+
+        loc = gen.locate()
+        for block, handles in zip(blocks, sides, strict=True):
+            ir.Operation.create("scf.yield", [], handles, None, None, 0, loc, ir.InsertionPoint(block))
+        builder.ip = outer_ip
+        op = builder.op("scf.if", [h.type for h in sides[0]], [condition], None, 2)
+        blocks[0].append_to(op.regions[0])
+        if sides[0] or len(blocks[1].operations) > 1:
+            blocks[1].append_to(op.regions[1])
+    finally:
+        draft.erase()  # at once: its operations use values of the module
+
+    results, place, joined = list(op.results), 0, []
+    for template, _ in merged:
+        count = len(core.flatten(template))
+        joined.append(with_handles(template, results[place : place + count]) if count else template)
+        place += count
+    for name, value in zip(names, joined[1:], strict=True):
+        gen.assign(name, value)
+    if keep_names:
+        _lose_one_sided(gen, scopes, node)
+    return joined[0]
+
+
+_UNSET = object()
+
+
+def _names_to_merge(before: dict[str, Any], then: dict[str, Any], otherwise: dict[str, Any]) -> list[str]:
+    """Names with a value after both branches, but for those that neither branch touched."""
+    return [n for n, v in then.items() if n in otherwise and not (v is otherwise[n] and before.get(n, _UNSET) is v)]
+
+
+def _lose_one_sided(gen: Generator, scopes: list[dict[str, Any]], node: ast.AST) -> None:
+    line = gen.frame.function.def_line + node.lineno - 1
+    for name in (scopes[0].keys() ^ scopes[1].keys()) - gen.frame.scope.keys():
+        gen.frame.lost[name] = f"only one branch of the `if` on line {line} assigns it; give it a value before"
+
+
+def _merge(gen: Generator, then: Any, otherwise: Any, name: str) -> tuple[Any, Any]:
+    """Both values brought to one type; what has no leaves must be equal."""
+    if same_constant(then, otherwise):
+        return then, otherwise
+    then, otherwise = _like(gen, then, otherwise), _like(gen, otherwise, then)
+    a, b = core.type_of(then), core.type_of(otherwise)
+    if a != b:
+        raise gen.error(
+            f"Mismatched type for {name} between then block ({a}) and else block ({b}): convert one of them with .to(...), or use two names"
+        )
+    return then, otherwise
+
+
+def _like(gen: Generator, value: Any, other: Any) -> Any:
+    """A Python number as a tensor, of the other branch's type if that is a scalar of the same kind; everything else as it is."""
+    if type(value) in _NUMBERS:
+        if isinstance(other, core.tensor) and not other.type.is_block() and not other.type.is_ptr():
+            own = number_type(value)
+            if own.kind() is other.type.kind():
+                return cast(gen.semantic, to_tensor(gen.semantic, value), other.type)
+        return to_tensor(gen.semantic, value)
+    if isinstance(value, tuple):
+        others = other if isinstance(other, tuple) and len(other) == len(value) else value
+        return rebuild_tuple(value, [_like(gen, v, o) for v, o in zip(value, others, strict=True)])
+    return value
+
+
+@visits(ast.If)
+def visit_if(gen: Generator, node: ast.If) -> None:
+    """An `if` without `return` in it; those with one are for `functions.run`."""
+    if contains_return(node):
+        raise gen.unsupported(
+            "Cannot have `return` statements inside `while`, `for` or `with` statements: set a variable and return after it"
+        )
+    condition = gen.truth(gen.visit(node.test), "`if`")
+    if isinstance(condition, bool):
+        gen.visit_all(node.body if condition else node.orelse)
+        return
+    branch(gen, condition, (lambda: gen.visit_all(node.body), lambda: gen.visit_all(node.orelse)), "")
+
+
+@visits(ast.IfExp)
+def visit_conditional_expression(gen: Generator, node: ast.IfExp) -> Any:
+    condition = gen.truth(gen.visit(node.test), "a conditional expression")
+    if isinstance(condition, bool):
+        return gen.visit(node.body if condition else node.orelse)
+    bodies = (lambda: gen.visit(node.body), lambda: gen.visit(node.orelse))
+    return branch(gen, condition, bodies, "the conditional expression")
+
+
+# ---- loops ----------------------------------------------------------------------------------------------------------------------
+
+
+class _Carried:
+    """The variables that a loop carries from one iteration to the next: those that exist before it and are assigned in it."""
+
+    def __init__(self, gen: Generator, names: Sequence[str]):
+        self.gen = gen
+        self.outer = gen.frame.scope
+        self.names = [name for name in names if name in self.outer]
+        self.initial = [_as_carried(gen, self.outer[name]) for name in self.names]
+        self.handles = [h for value in self.initial for h in handles_of(value)]
+        self.types = [h.type for h in self.handles]
+
+    def bind(self, handles: Sequence[ir.Value]) -> dict[str, Any]:
+        """Names of the loop's body, the carried ones with these handles."""
+        scope, place = dict(self.outer), 0
+        for name, value in zip(self.names, self.initial, strict=True):
+            count = len(core.flatten(value))
+            scope[name] = with_handles(value, handles[place : place + count]) if count else value
+            place += count
+        return scope
+
+    def yielded(self, scope: dict[str, Any], body: list[ast.stmt]) -> list[ir.Value]:
+        """The handles after the body; raises if a variable has another type than at first."""
+        gen, handles = self.gen, []
+        for name, first in zip(self.names, self.initial, strict=True):
+            value = _as_carried(gen, scope[name]) if name in scope else None
+            before, after = core.type_of(first), core.type_of(value)
+            if name not in scope:
+                raise gen.error(f"Loop-carried variable {name} has no value at the end of the loop: {gen.frame.lost.get(name, '')}")
+            if before != after:
+                raise gen.error(
+                    f"Loop-carried variable {name} has initial type {before} but is re-assigned to {after} in the loop: "
+                    "its type must stay the same. Convert with .to(...) before the loop or in it, or use another name",
+                    last_assignment(body, name),
+                )
+            handles += handles_of(value)
+        return handles
+
+    def finish(self, results: Sequence[ir.Value], inside: dict[str, Any], node: ast.AST) -> None:
+        """Give the carried names their values after the loop; those that only the body assigns are lost."""
+        frame = self.gen.frame
+        frame.scope = self.outer
+        place = 0
+        for name, value in zip(self.names, self.initial, strict=True):
+            count = len(core.flatten(value))
+            self.outer[name] = with_handles(value, results[place : place + count]) if count else value
+            place += count
+        line = frame.function.def_line + node.lineno - 1
+        for name in inside.keys() - self.outer.keys():
+            frame.lost[name] = f"only the loop on line {line} assigns it, which may not run at all; give it a value before"
+
+
+def _check_loop(gen: Generator, node: ast.For | ast.While, keyword: str) -> None:
+    if node.orelse:
+        raise gen.unsupported(f"`else` after `{keyword}` is not supported in a kernel: put it after the loop", node.orelse[0])
+    for child in ast.walk(node):
+        if isinstance(child, ast.Return):
+            raise gen.unsupported(
+                "Cannot have `return` statements inside `while` or `for` statements in triton: set a variable and return after the loop",
+                child,
+            )
+
+
+@visits(ast.For)
+def visit_for(gen: Generator, node: ast.For) -> None:
+    _check_loop(gen, node, "for")
+    if not isinstance(node.target, ast.Name):
+        raise gen.unsupported("the target of `for` must be one name", node.target)
+    iterator = gen.visit(node.iter)
+    if isinstance(iterator, iterators.static_range):
+        _unroll(gen, node, iterator)
+    elif isinstance(iterator, iterators.range):
+        _emit_for(gen, node, iterator)
+    else:
+        raise gen.unsupported(
+            f"Only `range`, `tl.range` and `tl.static_range` iterators are supported, not {describe(iterator)}: "
+            "go over a tuple by index with tl.static_range(len(t))",
+            node.iter,
+        )
+
+
+def _unroll(gen: Generator, node: ast.For, iterator: iterators.static_range) -> None:
+    for i in iterator:
+        gen.assign(node.target.id, i)
+        gen.visit_all(node.body)
+
+
+def _loop_attributes(gen: Generator, iterator: iterators.range) -> dict[str, ir.Attribute]:
+    attributes = {}
+    for name in ("num_stages", "loop_unroll_factor"):
+        value = getattr(iterator, name)
+        if value is not None:
+            attributes[f"tile.{name}"] = gen.builder.i32_attr(value)
+    for name in ("disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm"):
+        if getattr(iterator, name):
+            attributes[f"tile.{name}"] = gen.builder.types.unit
+    return attributes
+
+
+def _emit_for(gen: Generator, node: ast.For, iterator: iterators.range) -> None:
+    builder = gen.builder
+    bounds = [iterator.start, iterator.end, iterator.step]
+    iv_type = iterator.counter_type()
+    if iv_type.int_bitwidth < 32:
+        iv_type = int32
+    descending = isinstance(bounds[2], int) and bounds[2] < 0
+    if descending:
+        bounds = [bounds[1], bounds[0], -bounds[2]]
+    low, high, step = (convert(gen.semantic, v, iv_type).handle for v in bounds)
+
+    names = [n for n in assigned_names(node.body, node) if n != node.target.id]
+    carried = _Carried(gen, names)
+    attributes = _loop_attributes(gen, iterator)
+    if iv_type.is_int_unsigned():
+        attributes["unsignedCmp"] = builder.types.unit
+    op = builder.op("scf.for", carried.types, [low, high, step, *carried.handles], attributes, 1)
+    loc = gen.locate()
+    block = op.regions[0].blocks.append(builder.types(iv_type), *carried.types, arg_locs=[loc] * (1 + len(carried.types)))
+    iv, *arguments = block.arguments
+
+    outer_ip, builder.ip = builder.ip, ir.InsertionPoint(block)
+    gen.frame.scope = carried.bind(arguments)
+    if descending:
+        # counted upwards from the end: i = start - (count - end), which does not overflow
+        iv = builder.binary("addi", builder.binary("subi", high, iv, iv_type), low, iv_type)
+    gen.assign(node.target.id, core.tensor(iv, iv_type))
+    gen.visit_all(node.body)
+    inside = gen.frame.scope
+    ir.Operation.create("scf.yield", [], carried.yielded(inside, node.body), None, None, 0, loc, builder.ip)
+    builder.ip = outer_ip
+    if node.target.id in carried.outer:
+        del carried.outer[node.target.id]
+    carried.finish(list(op.results), inside, node)
+
+
+@visits(ast.While)
+def visit_while(gen: Generator, node: ast.While) -> None:
+    _check_loop(gen, node, "while")
+    builder = gen.builder
+    names = assigned_names([node.test, *node.body], node)
+    carried = _Carried(gen, names)
+    op = builder.op("scf.while", carried.types, carried.handles, None, 2)
+    loc = gen.locate()
+    locs = [loc] * len(carried.types)
+    outer_ip = builder.ip
+
+    before = op.regions[0].blocks.append(*carried.types, arg_locs=locs)
+    builder.ip = ir.InsertionPoint(before)
+    gen.frame.scope = carried.bind(list(before.arguments))
+    test = gen.visit(node.test)
+    if isinstance(test, iterators.condition):
+        if core.unwrap(test.disable_licm):
+            op.attributes["tile.disable_licm"] = builder.types.unit
+        test = core.unwrap(test.condition)
+    condition = gen.truth(test, "`while`")
+    if isinstance(condition, bool):
+        condition = to_tensor(gen.semantic, condition).handle
+    tested = carried.yielded(gen.frame.scope, [node.test])  # the condition may assign by `:=`
+    for name in gen.frame.scope.keys() - carried.outer.keys():
+        gen.frame.lost[name] = "a name that the condition of `while` assigns by `:=` needs a value before the loop"
+    ir.Operation.create("scf.condition", [], [condition, *tested], None, None, 0, loc, builder.ip)
+
+    after = op.regions[1].blocks.append(*carried.types, arg_locs=locs)
+    builder.ip = ir.InsertionPoint(after)
+    gen.frame.scope = carried.bind(list(after.arguments))
+    gen.visit_all(node.body)
+    inside = gen.frame.scope
+    ir.Operation.create("scf.yield", [], carried.yielded(inside, node.body), None, None, 0, loc, builder.ip)
+    builder.ip = outer_ip
+    carried.finish(list(op.results), inside, node)

@@ -1,0 +1,166 @@
+"""Build the module of a kernel: the entry of the front end.
+
+After it: one public `func.func` with the kernel's flattened run-time arguments, one private function per `noinline` call target; ops of
+`tile`, `arith`, `math`, `scf` and `func`, each with a file location; no layouts.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from mlir import ir
+
+from tilewright import dialects
+from tilewright.language import core, dtypes
+
+# the visitors register themselves
+from . import calls, control_flow, expressions, functions, statements  # noqa: F401
+from .function import KernelFunction
+from .generator import Frame, Generator
+
+# constexprs and attrs name an argument by its path: (2,) is the third parameter, (2, 0) the first item of a tuple in it
+Path = tuple[int, ...]
+
+_SYMBOL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+# Python frames that visiting one level of a kernel's syntax takes, times its depth, times MAX_CALL_DEPTH
+_RECURSION_LIMIT = 20000
+
+
+def build_module(
+    fn: KernelFunction,
+    signature: dict[str, Any],
+    constexprs: dict[str | Path, Any] | None = None,
+    attrs: dict[Path, list] | None = None,
+    options: Any = None,
+    target: Any = None,
+) -> ir.Module:
+    """The `tile` module of kernel `fn`.
+
+    `signature` maps parameters to type strings ("*fp32", "i32", "constexpr"; a tuple of them for a tuple), `constexprs` gives the constants
+    by parameter or path, `attrs` lists pairs such as ["tt.divisibility", 16] by path. Raises CompilationError for a mistake in the kernel
+    and ValueError for a signature that does not fit it."""
+    constants = {_path(fn, key): core.unwrap(value) for key, value in (constexprs or {}).items()}
+    kernel = _Kernel(fn, {_path(fn, key): value for key, value in (attrs or {}).items()}, constants)
+    scope = kernel.bind(signature)
+    symbol = _symbol(fn, signature, constexprs)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        with dialects.context():
+            return _build(fn, kernel, scope, symbol, options, target)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _build(fn: KernelFunction, kernel: _Kernel, scope: dict[str, Any], symbol: str, options: Any, target: Any) -> ir.Module:
+    module = ir.Module.create(ir.Location.file(fn.file_name, fn.def_line, fn.def_col + 1))
+    gen = Generator(module)
+    gen.semantic = functions.KernelSemantic(gen, options, target)
+    gen.enter(Frame(fn, {}, None, None, None), fn.ast())
+    try:
+        with core.activate(gen.semantic):
+            _emit(gen, kernel, scope, symbol)
+    except Exception as error:  # noqa: BLE001  (whatever goes wrong is reported at the expression that caused it)
+        placed = gen.place(error)
+        raise placed from placed.__cause__
+    return module
+
+
+def _emit(gen: Generator, kernel: _Kernel, scope: dict[str, Any], symbol: str) -> None:
+    builder = gen.builder
+    types = [builder.types(ty) for _, ty, _ in kernel.arguments]
+    attributes = [ir.DictAttr.get({k: builder.i32_attr(v) for k, v in facts.items()}) for _, _, facts in kernel.arguments]
+    function = functions.declare(gen, symbol, types, {"arg_attrs": ir.ArrayAttr.get(attributes)} if attributes else {})
+    loc = gen.locate()
+    locations = [ir.Location.name(name, loc) for name, _, _ in kernel.arguments]
+    entry = function.regions[0].blocks.append(*types, arg_locs=locations)
+    saved = builder.enter_function(entry)
+    place = iter(list(entry.arguments))
+    gen.frame.scope = {name: _with_arguments(value, place) for name, value in scope.items()}
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    tree = gen.frame.function.ast()
+    result = functions.run(gen, tree.body)
+    if result is not None:
+        raise gen.error("a kernel returns nothing: store its results through a pointer, and write `return` alone", _last_return(tree))
+    gen.node = tree
+    builder.op("func.return", [], [])
+    builder.leave_function(saved)
+
+
+def _last_return(tree: ast.FunctionDef) -> ast.AST:
+    returns = [node for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value is not None]
+    return returns[-1] if returns else tree
+
+
+def _with_arguments(value: Any, place: Any) -> Any:
+    count = len(core.flatten(value))
+    return control_flow.with_handles(value, [next(place) for _ in range(count)]) if count else value
+
+
+def _path(fn: KernelFunction, key: str | int | Path) -> Path:
+    if isinstance(key, str):
+        if key not in fn.arg_names:
+            raise ValueError(f"{fn.__name__} has no parameter {key!r}; its parameters: {', '.join(fn.arg_names)}")
+        return (fn.arg_names.index(key),)
+    return (key,) if isinstance(key, int) else tuple(key)
+
+
+def _symbol(fn: KernelFunction, signature: dict[str, Any], constexprs: dict | None) -> str:
+    """The kernel's name in the binary: what `repr` of the @jit decorator makes of it."""
+    name = fn.repr(SimpleNamespace(signature=signature, constants=constexprs or {})).rpartition(".")[2]
+    if not _SYMBOL.fullmatch(name):
+        raise ValueError(f"{name!r} cannot name a kernel: letters, digits and _ only, not a digit first (see `repr` of @jit)")
+    return name
+
+
+class _Kernel:
+    """The kernel's parameters as values without handles, and its run-time arguments in order: (name, type, facts)."""
+
+    def __init__(self, fn: KernelFunction, attrs: dict[Path, list], constants: dict[Path, Any]):
+        self.fn, self.attrs, self.constants = fn, attrs, constants
+        self.arguments: list[tuple[str, dtypes.base_type, dict[str, int]]] = []
+
+    def bind(self, signature: dict[str, Any]) -> dict[str, Any]:
+        for name in signature:
+            if name not in self.fn.arg_names:
+                raise ValueError(f"{self.fn.__name__} has no parameter {name!r}; its parameters: {', '.join(self.fn.arg_names)}")
+        scope = {}
+        for param in self.fn.params:
+            path = (param.num,)
+            if path in self.constants:
+                scope[param.name] = _as_constant(self.constants[path])
+            elif param.name in signature and signature[param.name] != "constexpr":
+                scope[param.name] = self._value(param.name, signature[param.name], path)
+            elif param.has_default:
+                scope[param.name] = core.unwrap(param.default)
+            else:
+                raise ValueError(f"signature and constexprs of {self.fn.__name__} lack the parameter {param.name!r}")
+        return scope
+
+    def _value(self, name: str, ty: Any, path: Path) -> Any:
+        if path in self.constants:
+            return _as_constant(self.constants[path])
+        if isinstance(ty, (tuple, list)):
+            items = [self._value(f"{name}_{i}", t, (*path, i)) for i, t in enumerate(ty)]
+            return type(ty)(*items) if hasattr(ty, "_fields") else core.tuple(items)
+        if ty == "constexpr":
+            raise ValueError(f"{name} is constexpr in the signature of {self.fn.__name__}, but constexprs lack {path}")
+        parsed = dtypes.str_to_ty(ty)
+        if isinstance(parsed, dtypes.tensor_descriptor_type):
+            raise NotImplementedError(
+                f"{name}: tensor descriptors made on the host are not supported yet; use tl.make_tensor_descriptor in the kernel"
+            )
+        facts = {_FACTS[key]: int(value) for key, value in self.attrs.get(path, ()) if key in _FACTS}
+        self.arguments.append((name, parsed, facts))
+        return core.tensor(None, parsed)
+
+
+_FACTS = {"tt.divisibility": "tile.divisibility", "tt.pointer_range": "tile.pointer_range"}
+
+
+def _as_constant(value: Any) -> Any:
+    return core.tuple(value) if type(value) in (tuple, list) else value
