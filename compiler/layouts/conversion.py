@@ -128,7 +128,8 @@ class ScratchPlan:
 
     The tensor goes through in `rounds`: in round c each thread stores its source registers r with `src_round(r) == c`, waits, and loads the
     destination registers with `dst_round(r) == c`. `src_columns` and `dst_columns` are the element offsets of all input bits of the
-    (deduplicated) layouts `src` and `dst`; `expand` gives for each register of the wanted layout the register of `dst` with its element.
+    layouts `src` and `dst`, which are free of register copies: `unique[r]` is the given source's register for register r of `src`, and
+    `expand[r]` the register of `dst` for register r of the wanted destination.
     """
 
     src: LinearLayout
@@ -138,6 +139,7 @@ class ScratchPlan:
     src_round: f2.Matrix
     dst_round: f2.Matrix
     elements: int
+    unique: tuple[int, ...]
     expand: tuple[int, ...]
 
     @property
@@ -172,8 +174,8 @@ def scratch_plan(src: LinearLayout, dst: LinearLayout, element_bytes: int, limit
 
     src_columns, src_round = split(unique_src)
     dst_columns, dst_round = split(unique_dst)
-    expand = register_sources(unique_dst, dst)
-    return ScratchPlan(unique_src, unique_dst, src_columns, dst_columns, src_round, dst_round, 1 << len(offsets), expand)
+    unique, expand = register_sources(src, unique_src), register_sources(unique_dst, dst)
+    return ScratchPlan(unique_src, unique_dst, src_columns, dst_columns, src_round, dst_round, 1 << len(offsets), unique, expand)
 
 
 def _log2_floor(n: int) -> int:
