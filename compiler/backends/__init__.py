@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from tilewright.errors import UnsupportedTarget
+
 from .base import BaseBackend, GPUTarget
 
 #: target.backend -> "module:class"

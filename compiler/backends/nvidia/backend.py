@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright import knobs
 from tilewright.errors import ToolchainError
+
 from ..base import BaseBackend, Compilation, GPUTarget, Language, Stage
 from .locate import find_ptxas, identity
 from .options import NvidiaOptions, parse_options, ptx_version

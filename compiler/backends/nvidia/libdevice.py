@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright import knobs
 from tilewright.errors import CompilationError, ToolchainError
+
 from .locate import package_folders, toolkit_folders
 
 _FILE = "libdevice.10.bc"

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright import knobs
+
 from ..base import GPUTarget
 from .target import DEFAULT_PTX, arch_of, parse_arch
 

@@ -7,21 +7,50 @@ from __future__ import annotations
 
 from ...passes.registry import Entry
 from .options import NvidiaOptions
+from .target import ARCHS
+
+
+def _target(options: NvidiaOptions) -> str:
+    return f"cuda:{options.capability}"
 
 
 def ttir(options: NvidiaOptions) -> list[Entry]:
-    """Clean up what the front end made: one function, no calls, no dead code."""
+    """Clean up what the front end made: one function, no calls, no dead code; only dots that the target computes, only plain pointers."""
     return [
         "inline",
+        "symbol-dce",
+        "tile-lower-descriptors",
         "canonicalize",
         "cse",
-        "symbol-dce",
+        ("tile-decompose-dots", {"target": _target(options)}),
+        "tile-unroll-loops",
+        "loop-invariant-code-motion",
+        "cse",
     ]
 
 
 def ttgir(options: NvidiaOptions) -> list[Entry]:
     """Give every tensor a layout, choose matrix instructions, pipeline loops."""
-    return []
+    return [
+        (
+            "tilegpu-assign-layouts",
+            {
+                "target": _target(options),
+                "num_warps": options.num_warps,
+                "threads_per_warp": options.warp_size,
+                "num_ctas": options.num_ctas,
+            },
+        ),
+        "tilegpu-lower-dots",
+        (
+            "tilegpu-pipeline",
+            {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared},
+        ),
+        "tilegpu-overlap-wgmma",
+        "loop-invariant-code-motion",
+        "canonicalize",
+        "cse",
+    ]
 
 
 def llir(options: NvidiaOptions) -> list[Entry]:

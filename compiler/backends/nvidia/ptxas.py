@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from tilewright import knobs
 from tilewright.errors import PTXASError, ToolchainError
+
 from .locate import find_ptxas
 from .options import NvidiaOptions
 from .target import ARCHS, MAX_THREADS, REGISTERS
@@ -88,7 +89,7 @@ class Job:
         source = os.path.join(self._folder.name, "kernel.ptx")
         with open(source, "w", encoding="utf-8") as file:
             file.write(ptx)
-        done = subprocess.run(command(self.options, source, self._output), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(command(self.options, source, self._output), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return self._result(done.returncode, done.stdout.decode(errors="replace"), ptx)
 
     def _result(self, status: int, log: str, ptx: str) -> Cubin:
@@ -179,6 +180,6 @@ def _error(status: int, log: str, ptx: str, options: NvidiaOptions) -> Exception
 
 def version(path: str) -> str:
     """`"13.0.88"`: what `ptxas --version` says."""
-    text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    text = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     match = re.search(r"V([\d.]+)", text)
     return match[1] if match else "unknown"

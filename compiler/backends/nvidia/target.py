@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tilewright.errors import UnsupportedTarget
+
 from ..base import GPUTarget
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import CompilationError, ToolchainError
+
 from . import libdevice
 from .target import ARCHS
 
@@ -22,7 +23,7 @@ _FTZ_FLAG = '\n!llvm.module.flags = !{!%d}\n!%d = !{i32 4, !"nvvm-reflect-ftz", 
 def llvm() -> Any:
     """llvmlite's binding, initialized; raises ToolchainError if it is missing or too old."""
     try:
-        import llvmlite.binding as binding
+        from llvmlite import binding
     except ImportError as e:
         raise ToolchainError("llvmlite>=0.50 is needed to compile kernels: pip install 'llvmlite>=0.50'") from e
     if binding.llvm_version_info[0] < 22:

@@ -1,0 +1,112 @@
+"""`compile`: from a source to a kernel that can be launched, through the backend's stages and the cache."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from tilewright import knobs
+from tilewright.errors import CompilationError, TritonError
+
+from .backends import GPUTarget, make_backend
+from .backends.base import BaseBackend, Compilation
+from .fingerprint import cache_key
+from .host import host
+from .kernel import Artefacts, CompiledKernel
+from .source import ASTSource, IRSource
+
+# MLIR's context and LLVM's are used by one thread at a time; ptxas runs beside them.
+_lock = threading.RLock()
+
+
+def compile(
+    src: ASTSource | IRSource | str | os.PathLike,
+    target: GPUTarget | None = None,
+    options: dict[str, Any] | None = None,
+    _env_vars: dict[str, str] | None = None,
+) -> CompiledKernel:
+    """Compile a kernel for `target` (default: the current GPU); no GPU is needed to compile.
+
+    `src` is an ASTSource, an IRSource or the path of an IR file; `options` are those of the backend (`num_warps`, `num_stages`, ...).
+    The result comes from the cache if it is there. Raises CompilationError, PTXASError, UnsupportedTarget, KeyError or ValueError for
+    options, ToolchainError for what is not installed.
+    """
+    if isinstance(src, str | os.PathLike):
+        src = IRSource(src)
+    target = target or host().current_target()
+    backend = make_backend(target)
+    parsed = backend.parse_options({**(options or {}), **src.parse_options()})
+    key = cache_key(src.hash(), backend.hash(), parsed.hash(), _env_vars)
+    store = host().store(key)
+    stored = None if knobs.compilation.always_compile else store.load(src.name[:150], backend.binary_ext)
+    if stored is not None:
+        metadata = {**stored.metadata, "target": target}
+        artefacts = Artefacts({backend.binary_ext: stored.binary}, {ext: stored.text for ext in stored.files}, list(stored.files))
+        times, files = {}, stored.files
+    else:
+        with _lock:
+            metadata, made, times = _run_stages(src, backend, parsed, key)
+        artefacts = Artefacts(made)
+        files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
+    if knobs.compilation.listener is not None:
+        knobs.compilation.listener(src=src, metadata=metadata, metadata_group=files, times=times, cache_hit=stored is not None)
+    return CompiledKernel(src, metadata, artefacts, backend.binary_ext, times)
+
+
+def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str) -> tuple[dict, dict, dict]:
+    """Run the stages after `src.ext`; returns (metadata, artefacts by extension, milliseconds by stage)."""
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, src.language)
+    names = list(stages)
+    first = names.index(src.ext) + (0 if isinstance(src, ASTSource) else 1)
+    artefacts: dict[str, Any] = {}
+    metadata = {
+        "hash": key,
+        "target": backend.target,
+        "name": src.name,
+        "shared": 0,
+        "global_scratch_size": 0,
+        "global_scratch_align": 1,
+        "profile_scratch_size": 0,
+        "profile_scratch_align": 1,
+        "tmem_size": 0,
+        **{name: getattr(options, name) for name in options.__dataclass_fields__},
+        **(src.parse_metadata() if isinstance(src, IRSource) else {}),
+    }
+
+    def print_modules() -> None:
+        for ext, artefact in artefacts.items():
+            if not isinstance(artefact, str | bytes):
+                artefacts[ext] = str(artefact)
+
+    compilation = Compilation(backend.target, options, metadata, print_modules)
+    backend.prepare(compilation)
+    try:
+        value = compilation.timed("frontend", src.make_ir, backend.target, options)
+        artefacts["source" if first == 0 else src.ext] = _snapshot(value, first < len(names) - 1)
+        for name in names[first:]:
+            value = compilation.timed(name, _stage, name, stages[name], value, metadata, compilation)
+            artefacts[name] = _snapshot(value, name != names[-1])
+    finally:
+        backend.finish(compilation)
+    print_modules()
+    return metadata, artefacts, compilation.timings
+
+
+def _snapshot(value: Any, goes_on: bool) -> Any:
+    """What is kept of a stage: text as it is; of a module that the next stage changes, a copy, printed while ptxas runs."""
+    if isinstance(value, str | bytes):
+        return value
+    return value.operation.clone() if goes_on else str(value)
+
+
+def _stage(name: str, function: Any, value: Any, metadata: dict[str, Any], compilation: Compilation) -> Any:
+    try:
+        return function(value, metadata, compilation)
+    except (TritonError, MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as e:
+        if knobs.compilation.front_end_debugging or type(e).__name__ != "MLIRError":
+            raise
+        raise CompilationError(None, None, f"stage {name} of kernel {metadata['name']} failed: {e}") from e

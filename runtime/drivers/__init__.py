@@ -1,0 +1,1 @@
+"""GPU drivers: finding a device, loading a binary, launching."""

@@ -1,0 +1,210 @@
+"""NVIDIA GPUs: devices, contexts, streams and modules. torch decides on the current device and stream if it is loaded and has CUDA."""
+
+from __future__ import annotations
+
+import sys
+from ctypes import byref, c_char_p, c_int, c_void_p
+from functools import lru_cache
+from typing import Any
+
+from tilewright.compiler.backends.base import GPUTarget
+
+from tilewright.errors import OutOfResources
+
+from . import libcuda
+from .base import Benchmarker, GPUDriver
+from .libcuda import check
+
+
+def _torch() -> Any:
+    """torch, if the program has imported it and it sees a GPU."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available() else None
+
+
+@lru_cache(maxsize=64)
+def _attribute(attribute: int, device: int) -> int:
+    lib, value, handle = libcuda.library(), c_int(), c_int()
+    check(lib.cuDeviceGet(byref(handle), device), "cuDeviceGet")
+    check(lib.cuDeviceGetAttribute(byref(value), attribute, handle), "cuDeviceGetAttribute")
+    return value.value
+
+
+@lru_cache(maxsize=1)
+def device_count() -> int:
+    """Number of visible GPUs."""
+    count = c_int()
+    check(libcuda.library().cuDeviceGetCount(byref(count)), "cuDeviceGetCount")
+    return count.value
+
+
+class CudaUtils:
+    """What Triton's `driver.utils` offers."""
+
+    @staticmethod
+    def get_device_properties(device: int) -> dict[str, int]:
+        """Sizes in bytes, clocks in kHz, bus width in bits."""
+        names = {
+            "max_shared_mem": libcuda.MAX_SHARED_PER_BLOCK_OPTIN,
+            "max_num_regs": libcuda.MAX_REGISTERS,
+            "multiprocessor_count": libcuda.MULTIPROCESSORS,
+            "warpSize": libcuda.WARP_SIZE,
+            "sm_clock_rate": libcuda.CLOCK_RATE,
+            "mem_clock_rate": libcuda.MEMORY_CLOCK_RATE,
+            "mem_bus_width": libcuda.MEMORY_BUS_WIDTH,
+        }
+        return {name: _attribute(attribute, device) for name, attribute in names.items()}
+
+    @staticmethod
+    def load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        return load_binary(name, binary, shared, device)
+
+    @staticmethod
+    def unload_module(module: int) -> None:
+        check(libcuda.library().cuModuleUnload(module), "cuModuleUnload")
+
+
+def ensure_context() -> int:
+    """Index of the device of this thread's current context; device 0's primary context (the one torch uses) is made current if there is none."""
+    lib, context, device = libcuda.library(), c_void_p(), c_int()
+    check(lib.cuCtxGetCurrent(byref(context)), "cuCtxGetCurrent")
+    if not context.value:
+        use_device(0)
+    check(lib.cuCtxGetDevice(byref(device)), "cuCtxGetDevice")
+    return device.value
+
+
+def use_device(device: int) -> None:
+    """Make the primary context of a device current in this thread."""
+    lib, context, handle = libcuda.library(), c_void_p(), c_int()
+    check(lib.cuDeviceGet(byref(handle), device), "cuDeviceGet")
+    check(lib.cuDevicePrimaryCtxRetain(byref(context), handle), "cuDevicePrimaryCtxRetain")
+    check(lib.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+
+
+def load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+    """Load a cubin into the context of `device`: (module, function, n_regs, n_spills, n_max_threads).
+
+    `shared` is the bytes of dynamic shared memory that a block needs. Raises OutOfResources if the device has less.
+    """
+    limit = _attribute(libcuda.MAX_SHARED_PER_BLOCK_OPTIN, device)
+    if shared > limit:
+        raise OutOfResources(shared, limit, "shared memory")
+    if ensure_context() != device:
+        use_device(device)
+    lib, module, function, value = libcuda.library(), c_void_p(), c_void_p(), c_int()
+    check(lib.cuModuleLoadData(byref(module), c_char_p(binary)), f"loading kernel {name}")
+    check(lib.cuModuleGetFunction(byref(function), module, name.encode()), f"finding kernel {name}")
+    found = []
+    for attribute in (libcuda.FUNC_NUM_REGS, libcuda.FUNC_LOCAL_SIZE, libcuda.FUNC_MAX_THREADS, libcuda.FUNC_STATIC_SHARED):
+        check(lib.cuFuncGetAttribute(byref(value), attribute, function), "cuFuncGetAttribute")
+        found.append(value.value)
+    n_regs, local, n_max_threads, static = found
+    if shared + static > limit:
+        raise OutOfResources(shared + static, limit, "shared memory")
+    if shared > 49152:  # what a block may use without asking for more
+        check(lib.cuFuncSetAttribute(function, libcuda.FUNC_MAX_DYNAMIC_SHARED, limit - static), "cuFuncSetAttribute")
+    return module.value, function.value, n_regs, local // 4, n_max_threads
+
+
+class CudaDriver(GPUDriver):
+    """The driver of NVIDIA GPUs."""
+
+    binary_ext = "cubin"
+
+    def __init__(self) -> None:
+        self.utils = CudaUtils()
+
+    @staticmethod
+    def is_active() -> bool:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
+            return torch.version.hip is None
+        try:
+            return device_count() > 0
+        except RuntimeError:
+            return False
+
+    def get_current_device(self) -> int:
+        torch = _torch()
+        return torch.cuda.current_device() if torch else ensure_context()
+
+    def set_current_device(self, device: int) -> None:
+        torch = _torch()
+        torch.cuda.set_device(device) if torch else use_device(device)
+
+    def get_current_stream(self, device: int) -> int:
+        torch = _torch()
+        return torch._C._cuda_getCurrentRawStream(device) if torch else 0
+
+    def launch_function(self) -> Any:
+        """`cuLaunchKernelEx` without declared argument types: arguments that are ctypes objects already need no conversion."""
+        return libcuda.library()["cuLaunchKernelEx"]
+
+    def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple[int, int, int], function: c_void_p) -> None:
+        """After a launch that returned `status`: nothing to do for an empty grid, a retry if the thread had no context, else RuntimeError."""
+        if 0 in grid:
+            return
+        if status in libcuda.NO_CONTEXT:
+            use_device(self.get_current_device())
+            status = libcuda.library().cuLaunchKernelEx(frame[1], function, frame[2], None)
+        check(status, f"launch of {kernel.name}, grid {grid}")
+
+    def device_and_stream(self, scope: dict[str, Any], tables: dict[int, dict]) -> tuple[list[str], str]:
+        """For generated code: lines that set `_tw_table` for the current device, and the expression of its current stream."""
+        torch = _torch()
+        if device_count() == 1:
+            scope["_tw_table"] = tables.setdefault(0, {})
+            device, lines = "0", []
+        else:
+            scope["_tw_tables"], scope["_tw_current"] = tables, torch._C._cuda_getDevice if torch else ensure_context
+            device, lines = "_tw_device", ["_tw_device = _tw_current()", "_tw_table = _tw_tables[_tw_device]"]
+        if torch is None:
+            return lines, "0"
+        scope["_tw_stream"] = torch._C._cuda_getCurrentRawStream
+        return lines, f"_tw_stream({device})"
+
+    def launcher_cls(self, kernel: Any) -> Any:
+        from ..launch import GenericLauncher
+
+        return GenericLauncher(kernel, self)
+
+    def is_accessible(self, pointer: int) -> bool:
+        """Whether a kernel may use an address that is not known to be a GPU's: that of pinned or managed memory."""
+        return libcuda.is_accessible(pointer)
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        at = self.get_current_device() if device is None else device
+        return _attribute(libcuda.CAPABILITY_MAJOR, at), _attribute(libcuda.CAPABILITY_MINOR, at)
+
+    def get_current_target(self) -> GPUTarget:
+        major, minor = self.get_device_capability()
+        return GPUTarget("cuda", major * 10 + minor, 32)
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        return load_binary(name, binary, shared, device)
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", self.get_current_device())
+
+    def get_device_interface(self) -> Any:
+        """torch.cuda: events and synchronization for benchmarks."""
+        import torch
+
+        return torch.cuda
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A buffer larger than any L2 (256 MB), written between timed runs so that each starts with a cold cache."""
+        import torch
+
+        return torch.empty(256 * 1024 * 1024 // 4, dtype=torch.int, device="cuda")
+
+    def clear_cache(self, cache: Any) -> None:
+        cache.zero_()
+
+    def get_benchmarker(self) -> Benchmarker:
+        from ..benchmark import do_bench
+
+        return do_bench

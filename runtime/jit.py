@@ -1,0 +1,358 @@
+"""`@jit`: a Python function as a kernel: specialization, compilation on first use, launch."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple, TypeVar, overload
+
+from tilewright.compiler.backends import GPUTarget, make_backend
+from tilewright.compiler.driver import compile
+from tilewright.compiler.frontend.function import KernelFunction, KernelParam
+from tilewright.compiler.kernel import CompiledKernel
+from tilewright.compiler.source import ASTSource
+
+from tilewright import knobs
+
+from .arrays import MockTensor, TensorWrapper, reinterpret
+from .driver import driver
+from .launcher import OPTIONS, FastLauncher, fast_formats, generate_binder, split_options
+from .specialize import collect, key_text, specialize_param, specialize_value
+
+__all__ = [
+    "JITFunction",
+    "JitFunctionInfo",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "TensorWrapper",
+    "jit",
+    "reinterpret",
+    "specialize_impl",
+]
+
+T = TypeVar("T")
+
+specialize_impl = specialize_value
+
+
+class JitFunctionInfo(NamedTuple):
+    """What a compile hook is told of the kernel."""
+
+    module: str
+    name: str
+    jit_function: JITFunction
+
+
+class SpecializationProxy(NamedTuple):
+    """What `repr=` functions are given: constants and signature by parameter name."""
+
+    constants: dict[str, Any]
+    signature: dict[str, Any]
+
+
+class KernelInterface:
+    """Anything that is launched as `kernel[grid](*arguments, **options)`."""
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.run")
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile without launching. A dtype of torch stands for an aligned tensor of it."""
+        return self.run(*map(MockTensor.wrap_dtype, args), grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
+
+
+class JITFunction(KernelInterface, KernelFunction):
+    """A kernel. `kernel[grid](*arguments, **options)` launches it on the current device and stream and returns the CompiledKernel.
+
+    `device_caches[device]` holds what is compiled for a device, by the text of what it is specialized on.
+    """
+
+    def __init__(self, fn: FunctionType, **options: Any):
+        super().__init__(fn, **options)
+        self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]] = defaultdict(self._device_cache)
+        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self._lock = threading.RLock()
+        self._binder: Callable[..., Any] | None = None
+        self._bind: Callable[..., Any] | None = None
+        self._launchers: dict[tuple[type, ...], FastLauncher] = {}
+        self._current: FastLauncher | None = None
+        self._fast: Callable[..., Any] = self._first
+
+    # Launching
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return MethodType(self._fast, grid)
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+        """Launch, or with `warmup` only compile. Returns None if a compile hook refused to compile."""
+        if not warmup:
+            return self._fast(grid, *args, **kwargs)
+        return self.binder(grid, *args, **kwargs)
+
+    @property
+    def binder(self) -> Callable[..., Any]:
+        """`(grid, *arguments, **options)`: compile for these arguments."""
+        if self._bind is None:
+            self._bind = generate_binder(self, self._warm)
+        return self._bind
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call `hook(*arguments, **options)` before each launch."""
+        if not callable(hook):
+            raise TypeError(f"a pre-run hook must be a function, not {hook!r}")
+        self.pre_run_hooks.append(hook)
+
+    def _first(self, grid: Any, *args: Any, **kwargs: Any) -> Any:
+        """The first launch: from then on `_fast` is generated code."""
+        if self._fast == self._first:
+            self._fast = generate_binder(self, self._miss)
+        return self._fast(grid, *args, **kwargs)
+
+    def _miss(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> Any:
+        """A launch that the current generated function was not made for: another one, if there is one for these classes, or the general path."""
+        found = self._launchers.get(tuple(map(type, bound.values())))
+        if found is not None and found is not self._current:
+            self._current, self._fast = found, found.function
+            positional = [bound[p.name] for p in self.params if not p.is_keyword_only]
+            return found.function(grid, *positional, **{p.name: bound[p.name] for p in self.params if p.is_keyword_only}, **options)
+        return self.launch(grid, bound, split_options(self, bound, options))
+
+    def launch(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> CompiledKernel | None:
+        """The general path: check and specialize every argument, compile if need be, launch, and prepare the fast path for the next time."""
+        for hook in self.pre_run_hooks:
+            hook(*bound.values(), **options)
+        device = driver.active.get_current_device()
+        kernel, kinds = self._compiled(device, bound, options, warmup=False)
+        if kernel is None:
+            return None
+        size = evaluate_grid(grid, bound, self.__name__)
+        run = kernel.run
+        stream = driver.active.get_current_stream(device)
+        values = list(bound.values())
+        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        if enter.calls or leave.calls:
+            metadata = kernel.launch_metadata(size, stream, *values)
+            run(*size, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *values)
+        else:
+            run(*size, stream, kernel.function, kernel.packed_metadata, None, None, None, *values)
+            self._prepare_fast(bound, options, kinds, kernel, device)
+        return kernel
+
+    def _prepare_fast(self, bound: dict[str, Any], options: dict[str, Any], kinds: list[Any], kernel: CompiledKernel, device: int) -> None:
+        """Generate the launch function for arguments like these, or enter the kernel in the one that there is."""
+        if not hasattr(driver.active, "launch_function") or any(name not in OPTIONS for name in options):
+            return
+        formats = fast_formats(self, bound, kinds)
+        if formats is None:
+            return
+        classes = tuple(map(type, bound.values()))
+        with self._lock:
+            found = self._launchers.get(classes)
+            key = found.key(self, bound, options) if found is not None else None
+            # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
+            if found is None or found.formats != formats or (self.used_global_vals and found.has(key, device)):
+                found = self._launchers[classes] = FastLauncher(self, classes, formats, self._miss, driver.active)
+                key = found.key(self, bound, options)
+            found.add(key, kinds, kernel, device)
+            self._current, self._fast = found, found.function
+
+    # Compiling
+
+    def _warm(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> CompiledKernel | None:
+        device = driver.active.get_current_device()
+        return self._compiled(device, bound, split_options(self, bound, options), warmup=True)[0]
+
+    def _device_cache(self) -> tuple[dict[str, Any], dict, GPUTarget, Any, Callable]:
+        target = driver.active.get_current_target()
+        return {}, {}, target, make_backend(target), self.binder
+
+    def _compiled(
+        self, device: int, bound: dict[str, Any], options: dict[str, Any], warmup: bool
+    ) -> tuple[CompiledKernel | None, list[Any]]:
+        """(kernel for these arguments, types of the arguments); the kernel is None if the compile hook refused."""
+        if self.used_global_vals:
+            self.check_globals()
+        debug = options.pop("debug", None)
+        if debug or (debug is None and (self.debug or knobs.runtime.debug)):
+            options["debug"] = True
+        try:
+            pairs = [specialize_param(param, bound[param.name]) for param in self.params]
+        except TypeError:
+            self._explain(bound)
+            raise
+        kernels, _, target, backend, _ = self.device_caches[device]
+        key = key_text(pairs, sorted(options.items()))
+        kinds = [kind for kind, _ in pairs]
+        if key not in kernels:
+            with self._lock:
+                if key not in kernels:
+                    kernel = self._compile(key, pairs, options, device, target, backend, warmup)
+                    if kernel is None:
+                        return None, kinds
+                    kernels[key] = kernel
+        return kernels[key], kinds
+
+    def _explain(self, bound: dict[str, Any]) -> None:
+        """Raise TypeError that names the argument which cannot be specialized."""
+        for param in self.params:
+            try:
+                specialize_param(param, bound[param.name])
+            except TypeError as e:
+                raise TypeError(f"argument {param.name} of {self.__name__}: {e}") from e
+
+    def _compile(
+        self, key: str, pairs: list, options: dict[str, Any], device: int, target: GPUTarget, backend: Any, warmup: bool
+    ) -> CompiledKernel | None:
+        parsed = backend.parse_options(options)
+        signature, constants, attrs = collect(self.arg_names, pairs, backend.parse_attr)
+        src = ASTSource(self, signature, constants, attrs)
+        hook, after = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
+        facts = self._hook_facts(key, src, parsed, device, target, warmup) if hook or after else {}
+        if hook is not None and hook(**facts):
+            return None
+        kernel = compile(src, target=target, options=options)
+        if after is not None:
+            after(**facts)
+        return kernel
+
+    def _hook_facts(self, key: str, src: ASTSource, options: Any, device: int, target: GPUTarget, warmup: bool) -> dict[str, Any]:
+        """The keyword arguments of the compile hooks."""
+        shown = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
+        settings = {name: getattr(options, name, None) for name in shown}
+        arguments = ", ".join(f"{name}: {kind}" for name, kind in src.signature.items())
+        text = f"{self._fn_name}[{', '.join(f'{n}={v}' for n, v in settings.items())}]({arguments})"
+        compiled = {
+            "key": key,
+            "signature": src.signature,
+            "device": device,
+            "constants": src.constants,
+            **settings,
+            "extern_libs": options.extern_libs,
+            "configs": [src.attrs],
+            "specialization_data": specialization_data(self._fn_name, src, options, key, target),
+            "is_warmup": warmup,
+        }
+        return {
+            "key": key,
+            "repr": text,
+            "fn": JitFunctionInfo(self.module, self.__name__, self),
+            "compile": compiled,
+            "is_manual_warmup": warmup,
+            "already_compiled": False,
+        }
+
+    def preload(self, data: str) -> CompiledKernel:
+        """Compile what `specialization_data` of a compile hook describes, so that launches find it. Raises ValueError for another kernel's."""
+        facts = json.loads(data)
+        if facts["name"] != self._fn_name:
+            raise ValueError(f"Specialization data is for {facts['name']} but trying to preload for {self._fn_name}")
+        device = driver.active.get_current_device()
+        kernels, _, target, _, _ = self.device_caches[device]
+        if tuple(facts["target"]) != tuple(target):
+            raise ValueError(f"Specialization data is for {tuple(facts['target'])} but trying to preload for {tuple(target)}")
+        constants = {tuple(path): value for path, value in facts["constants"]}
+        attrs = {tuple(path): value for path, value in facts["attrs"]}
+        options = {name: tuple(v) if isinstance(v, list) else v for name, v in facts["options"].items()}
+        kernel = compile(ASTSource(self, facts["signature"], constants, attrs), target=target, options=options)
+        kernels[facts["key"]] = kernel
+        return kernel
+
+
+def specialization_data(name: str, src: ASTSource, options: Any, key: str, target: GPUTarget) -> str:
+    """JSON that `JITFunction.preload` compiles from; constants that JSON cannot hold are kept as text."""
+    return json.dumps(
+        {
+            "name": name,
+            "signature": src.signature,
+            "constants": [[path, value] for path, value in src.constants.items()],
+            "attrs": [[path, value] for path, value in src.attrs.items()],
+            "options": {field: getattr(options, field) for field in options.__dataclass_fields__},
+            "key": key,
+            "target": list(target),
+        },
+        default=str,
+    )
+
+
+def evaluate_grid(grid: Any, bound: dict[str, Any], name: str) -> tuple[int, int, int]:
+    """The three dimensions of a grid given as a tuple, or as a function of the arguments by name. Raises TypeError or ValueError."""
+    size = grid(dict(bound)) if callable(grid) else grid
+    try:
+        size = tuple(size)
+    except TypeError:
+        raise TypeError(f"grid of {name} must be a tuple of 1 to 3 integers, or a function that returns one, not {size!r}") from None
+    if not 1 <= len(size) <= 3:
+        raise ValueError(f"grid of {name} must have 1 to 3 dimensions, not {len(size)}")
+    try:
+        x, y, z = (*(getattr(n, "value", n).__index__() for n in size), 1, 1)[:3]
+    except (AttributeError, TypeError):
+        raise TypeError(f"grid of {name} must hold integers, not {size!r} (divide with triton.cdiv or //)") from None
+    if min(x, y, z) < 0:
+        raise ValueError(f"grid of {name} must not be negative: {size}")
+    return x, y, z
+
+
+@overload
+def jit(fn: T) -> JITFunction: ...
+
+
+@overload
+def jit(
+    *,
+    version: object = None,
+    repr: Callable | None = None,
+    launch_metadata: Callable | None = None,
+    do_not_specialize: list[int | str] | None = None,
+    do_not_specialize_on_alignment: list[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[T], JITFunction]: ...
+
+
+def jit(
+    fn: Any = None,
+    *,
+    version: object = None,
+    repr: Callable | None = None,
+    launch_metadata: Callable | None = None,
+    do_not_specialize: list[int | str] | None = None,
+    do_not_specialize_on_alignment: list[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Make a kernel of a Python function; with TRITON_INTERPRET=1 at decoration, one that the interpreter runs.
+
+    `do_not_specialize` names parameters (or gives their indices) on whose values the kernel is not specialized,
+    `do_not_specialize_on_alignment` those whose divisibility by 16 does not count; `noinline` keeps a device function a call;
+    `repr` makes the kernel's name from (constants, signature); `launch_metadata(grid, metadata, arguments)` adds to what hooks are told.
+    """
+
+    def decorate(function: Any) -> Any:
+        if not callable(function):
+            raise TypeError(f"@jit takes a Python function, not {function!r}")
+        options = {
+            "version": version,
+            "repr": repr,
+            "launch_metadata": launch_metadata,
+            "do_not_specialize": do_not_specialize,
+            "do_not_specialize_on_alignment": do_not_specialize_on_alignment,
+            "debug": debug,
+            "noinline": noinline,
+        }
+        if knobs.runtime.interpret:
+            from .interpreter import InterpretedFunction
+
+            return InterpretedFunction(function, **options)
+        return JITFunction(function, **options)
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,231 @@
+"""Launching: how the arguments of a kernel lie in memory, and the call of the driver.
+
+A *frame* is the memory of one launch: the values of the arguments, CUlaunchConfig, the array of pointers to the values, the launch
+attributes. It is made once and reused: a launch is one `struct.pack_into` and one foreign call. Frames are taken from and returned to a
+list, so that threads never share one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from ctypes import c_char, c_void_p
+from typing import Any, NamedTuple
+
+from .arrays import is_array, on_gpu, pointer_and_code
+from .drivers import libcuda
+
+#: type of the signature -> format of `struct`; bf16 is packed as its bits.
+FORMATS = {"u1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+FORMATS |= {"fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}
+
+Frame = tuple[bytearray, c_void_p, c_void_p]
+
+
+def format_of(kind: str) -> str:
+    """The `struct` format of a type of the signature; raises TypeError."""
+    if kind.startswith(("*", "nvTmaDesc")):
+        return "Q"
+    if kind not in FORMATS:
+        raise TypeError(f"a kernel cannot take an argument of type {kind} by value")
+    return FORMATS[kind]
+
+
+class Packing(NamedTuple):
+    """Where values lie: `format` packs values, grid, block and stream in one call; `offsets` of the values, `config` that of CUlaunchConfig."""
+
+    format: str
+    offsets: tuple[int, ...]
+    config: int
+
+
+def packing(formats: Sequence[str]) -> Packing:
+    """Lay out values of these formats, each at its natural alignment, and the launch configuration after them."""
+    text, offsets, at = "<", [], 0
+    for code in formats:
+        size = struct.calcsize("<" + code)
+        pad = -at % size
+        text += f"{pad}x{code}" if pad else code
+        offsets.append(at + pad)
+        at += pad + size
+    pad = -at % 8
+    # grid (3 x u32), block and dynamic shared memory (16 bytes given as they are), padding, stream
+    return Packing(f"{text}{pad}x3I16s4xQ", tuple(offsets), at + pad)
+
+
+def block_bytes(num_warps: int, warp_size: int, shared: int) -> bytes:
+    """The part of CUlaunchConfig that a kernel fixes: block dimensions and bytes of dynamic shared memory."""
+    return struct.pack("<4I", num_warps * warp_size, 1, 1, shared)
+
+
+def attributes_of(metadata: Any) -> list[tuple[int, tuple[int, ...]]]:
+    """Launch attributes (id, words of the value) that a kernel asks for."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+    if getattr(metadata, "launch_cooperative_grid", False):
+        found.append((libcuda.LAUNCH_COOPERATIVE, (1,)))
+    if getattr(metadata, "launch_pdl", False):
+        found.append((libcuda.LAUNCH_PDL, (1,)))
+    if metadata.num_ctas > 1:
+        found.append((libcuda.LAUNCH_CLUSTER_DIMENSION, (metadata.num_ctas, 1, 1)))
+        found.append((libcuda.LAUNCH_CLUSTER_POLICY, (1,)))  # spread the blocks of a cluster over multiprocessors
+    return found
+
+
+def make_frame(layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]]) -> Frame:
+    """A frame whose kernel takes the values number `passed` of the layout, in that order: (memory, config, pointers to the values)."""
+    config_size = ctypes.sizeof(libcuda.LaunchConfig)
+    attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
+    pointers_at = layout.config + config_size
+    attributes_at = pointers_at + 8 * max(len(passed), 1)
+    memory = bytearray(attributes_at + attribute_size * len(attributes))
+    base = ctypes.addressof((c_char * len(memory)).from_buffer(memory))
+    for i, number in enumerate(passed):
+        struct.pack_into("<Q", memory, pointers_at + 8 * i, base + layout.offsets[number])
+    for i, (identifier, words) in enumerate(attributes):
+        struct.pack_into(f"<i4x{len(words)}I", memory, attributes_at + attribute_size * i, identifier, *words)
+    config = libcuda.LaunchConfig.from_buffer(memory, layout.config)
+    config.attributes = base + attributes_at if attributes else None
+    config.count = len(attributes)
+    return memory, c_void_p(base + layout.config), c_void_p(base + pointers_at)
+
+
+def bf16_bits(value: float) -> int:
+    """The bits of a bfloat16, rounded to nearest even."""
+    bits = struct.unpack("<I", struct.pack("<f", _single(value)))[0]
+    if math.isnan(value):
+        return 0x7FC0
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def _single(value: float) -> float:
+    """A float that `struct` packs as f32: beyond its range, infinity."""
+    try:
+        struct.pack("<f", value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return value
+
+
+def _half(value: float) -> float:
+    try:
+        struct.pack("<e", value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return value
+
+
+def convert(kind: str, value: Any, name: str, is_accessible: Callable[[int], bool]) -> Any:
+    """The value that is packed for an argument of type `kind`; raises TypeError or ValueError, naming the argument.
+
+    `is_accessible(address)` is asked about memory that does not say that it is a GPU's.
+    """
+    value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+    if kind.startswith("*"):
+        return _pointer(value, name, is_accessible)
+    if kind == "bf16":
+        return bf16_bits(float(value))
+    if kind in ("fp16", "fp32", "fp64"):
+        return {"fp16": _half, "fp32": _single, "fp64": float}[kind](float(value))
+    if kind == "u1":
+        return bool(value)
+    bits, signed = int(kind[1:]), kind[0] == "i"
+    number = int(value)
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    if not low <= number < high:
+        raise ValueError(f"argument {name}: {number} does not fit in {kind}")
+    return number
+
+
+def _pointer(value: Any, name: str, is_accessible: Callable[[int], bool]) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    if not is_array(value):
+        raise TypeError(f"argument {name}: Pointer argument must be either uint64 or have data_ptr method, not {type(value).__name__}")
+    pointer = pointer_and_code(value)[0]
+    if pointer and on_gpu(value) is not True and not is_accessible(pointer):
+        where = f" on {value.device}" if hasattr(value, "device") else ""
+        raise ValueError(
+            f"argument {name}: Pointer argument cannot be accessed from Triton (cpu tensor?): a {type(value).__name__}{where}; move it to the GPU"
+        )
+    return pointer
+
+
+def flatten(kinds: Sequence[Any], values: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any, str]]:
+    """(type, value, name) of what a kernel is passed: tuples taken apart, constants left out, host descriptors as base, shape, strides."""
+    found: list[tuple[str, Any, str]] = []
+    for kind, value, name in zip(kinds, values, names, strict=True):
+        if isinstance(kind, tuple):
+            found += flatten(kind, value, [f"{name}[{i}]" for i in range(len(kind))])
+        elif kind.startswith("tensordesc<"):
+            found.append(("*" + kind[len("tensordesc<") :].partition("[")[0], value.base, name))
+            found += [("i32", size, f"{name}.shape") for size in value.shape]
+            found += [("i64", stride, f"{name}.strides") for stride in value.strides]
+        elif kind != "constexpr":
+            found.append((kind, value, name))
+    return found
+
+
+class GenericLauncher:
+    """Launches one loaded kernel with any arguments its signature allows. Each argument is checked: some 10 us a launch."""
+
+    def __init__(self, kernel: Any, driver: Any):
+        source, metadata = kernel.src, kernel.metadata
+        self.kernel, self.driver = kernel, driver
+        self.launch_function = driver.launch_function()
+        self.name = kernel.name
+        self.names = list(source.fn.arg_names) if hasattr(source, "fn") else list(source.signature)
+        self.kinds = [source.signature[name] for name in self.names]
+        self.function = c_void_p(kernel.function)
+        self.num_ctas = metadata.num_ctas
+        self.block = block_bytes(metadata.num_warps, getattr(metadata, "warp_size", 32), metadata.shared)
+        self.attributes = attributes_of(metadata)
+        self.layouts: dict[tuple[str, ...], tuple[Packing, list[Frame]]] = {}
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: int,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Callable | None,
+        exit_hook: Callable | None,
+        *args: Any,
+    ) -> None:
+        if len(args) != len(self.names):
+            raise TypeError(f"{self.name} takes {len(self.names)} arguments ({', '.join(self.names)}), not {len(args)}")
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        self.launch((grid_x, grid_y, grid_z), stream, args)
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def launch(self, grid: tuple[int, int, int], stream: int, args: Sequence[Any]) -> None:
+        """Launch; a grid with a zero dimension launches nothing."""
+        leaves = flatten(self.kinds, args, self.names)
+        formats = tuple(format_of(kind) for kind, _, _ in leaves)
+        values = [convert(*leaf, self.driver.is_accessible) for leaf in leaves]
+        if 0 in grid:
+            return
+        if formats not in self.layouts:
+            self.layouts[formats] = (packing(formats), [])
+        layout, frames = self.layouts[formats]
+        try:
+            frame = frames.pop()
+        except IndexError:
+            frame = make_frame(layout, range(len(formats)), self.attributes)
+        memory, config, pointers = frame
+        try:
+            struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
+        except struct.error:
+            raise ValueError(f"grid of {self.name} must be up to three integers from 0 to 2^32 - 1, not {grid}") from None
+        status = self.launch_function(config, self.function, pointers, None)
+        if status:
+            self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
+        frames.append(frame)

@@ -1,0 +1,252 @@
+"""Generated launch functions: the hot path of `kernel[grid](...)`.
+
+For each kernel, a Python function is generated that has the kernel's own parameters, so that Python binds the arguments. Once a call has
+been through the general path (`JITFunction.launch`), the function is generated again for the classes of the arguments seen: it reads each
+array's address once, looks the compiled kernel up by what it is specialized on, packs the arguments into a frame and calls the driver.
+Whatever it was not made for (another class, a hook, an option other than the usual four, an integer that does not fit) goes the general way.
+
+    def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, ..., **_options):
+        if type(x) is Tensor and ... and type(n) is int and type(B) is int and not (_options or enter_hooks or ...):
+            p0 = x.data_ptr()
+            ...
+            pool, block, ctas, function, make, kernel = table[x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, ...]
+            pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
+            launch(config, function, pointers, None)
+            return kernel
+        return miss(_grid, {"x": x, ...}, {"num_warps": num_warps, ...})
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from ctypes import c_void_p
+from inspect import Parameter
+from typing import Any
+
+from tilewright.compiler.frontend.function import KernelFunction
+
+from tilewright import knobs
+
+from .arrays import on_gpu
+from .launch import Packing, attributes_of, block_bytes, format_of, make_frame, packing
+
+#: Options that are part of the generated signature; any other makes a launch take the general path.
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+def generate_binder(fn: KernelFunction, miss: Callable[..., Any]) -> Callable[..., Any]:
+    """A function `(grid, *arguments, **options)` that calls `miss(grid, arguments by name, options)`."""
+    return _generate(fn, [], {"_tw_miss": miss})
+
+
+def _generate(fn: KernelFunction, fast: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """Compile the launch function with the lines `fast` before the general path."""
+    parameters, star = ["_tw_grid"], False
+    for param in fn.params:
+        default = f"=_tw_default{param.num}" if param.has_default else ""
+        if param.has_default:
+            scope[f"_tw_default{param.num}"] = _Unset(param.default) if param.name in OPTIONS else param.default
+        if param.is_keyword_only and not star:
+            parameters.append("*")
+            star = True
+        star = star or param.kind is Parameter.VAR_POSITIONAL
+        parameters.append(("*" if param.is_varargs else "") + param.name + default)
+    own = [name for name in OPTIONS if name not in fn.arg_names]
+    parameters += ([] if star else ["*"]) + [f"{name}=None" for name in own] + ["**_tw_options"]
+    bound = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
+    options = ", ".join([f"{name!r}: {name}" for name in own] + ["**_tw_options"])
+    lines = [f"def _tw_launch({', '.join(parameters)}):", *("    " + line for line in fast)]
+    lines.append(f"    return _tw_miss(_tw_grid, {{{bound}}}, {{{options}}})")
+    exec(compile("\n".join(lines), f"<launcher of {fn.__name__}>", "exec"), scope)
+    function = scope["_tw_launch"]
+    function.__name__ = fn.__name__
+    function.__qualname__ = fn.__qualname__
+    return function
+
+
+class _Unset:
+    """The default of a kernel parameter that has the name of an option, to tell it from a value that was given."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def split_options(fn: KernelFunction, bound: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a call: a parameter of the kernel named `num_warps` also sets the option if it was given. Fills in its default."""
+    options = {name: value for name, value in options.items() if value is not None}
+    for name in OPTIONS:
+        if name in bound:
+            if isinstance(bound[name], _Unset):
+                bound[name] = bound[name].value
+            else:
+                options[name] = bound[name]
+    return options
+
+
+class FastLauncher:
+    """The launch function of a kernel for arguments of certain classes, and its table of compiled kernels."""
+
+    def __init__(self, fn: KernelFunction, classes: tuple[type, ...], formats: dict[int, str], miss: Callable[..., Any], driver: Any):
+        self.classes = classes
+        self.formats = formats
+        self.layout: Packing = packing([formats[num] for num in sorted(formats)])
+        self.tables: dict[int, dict[tuple, tuple]] = {}
+        self.function = self._build(fn, miss, driver)
+
+    def _build(self, fn: KernelFunction, miss: Callable[..., Any], driver: Any) -> Callable[..., Any]:
+        scope: dict[str, Any] = {
+            "_tw_type": type,
+            "_tw_tuple": tuple,
+            "_tw_len": len,
+            "_tw_callable": callable,
+            "_tw_error": struct.error,
+            "_tw_miss": miss,
+            "_tw_pack": struct.Struct(self.layout.format).pack_into,
+            "_tw_launch_ex": driver.launch_function(),
+            "_tw_failed": driver.launch_failed,
+            "_tw_hooks": fn.pre_run_hooks,
+            "_tw_enter": knobs.runtime.launch_enter_hook.calls,
+            "_tw_exit": knobs.runtime.launch_exit_hook.calls,
+        }
+        guards, reads, self.key_parts = [], [], []
+        packed: dict[int, str] = {}
+        for param, cls in zip(fn.params, self.classes, strict=True):
+            self._argument(param, cls, scope, guards, reads, packed)
+        guards += self._captured(fn, scope)
+        guards.append("not (_tw_options or _tw_hooks or _tw_enter or _tw_exit)")
+        key = ", ".join([*self.key_parts, *OPTIONS]) + ","
+        self._key_code = compile(f"({key})", "<key>", "eval")
+        device, stream = driver.device_and_stream(scope, self.tables)
+        values = "".join(f"{packed[num]}, " for num in sorted(packed))
+        mapping = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
+        fast = [
+            f"if {' and '.join(guards)}:",
+            *(f"    {line}" for line in reads),
+            "    try:",
+            *(f"        {line}" for line in device),
+            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel = _tw_table[{key}]",
+            "        if _tw_type(_tw_grid) is not _tw_tuple:",
+            f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
+            "        _tw_n = _tw_len(_tw_grid)",
+            "        if _tw_n == 1:",
+            "            _tw_x, = _tw_grid",
+            "            _tw_y = _tw_z = 1",
+            "        elif _tw_n == 2:",
+            "            _tw_x, _tw_y = _tw_grid",
+            "            _tw_z = 1",
+            "        else:",
+            "            _tw_x, _tw_y, _tw_z = _tw_grid",
+            "        try:",
+            "            _tw_frame = _tw_pool.pop()",
+            "        except IndexError:",
+            "            _tw_frame = _tw_make()",
+            "        _tw_memory, _tw_config, _tw_pointers = _tw_frame",
+            f"        _tw_pack(_tw_memory, 0, {values}_tw_x * _tw_ctas, _tw_y, _tw_z, _tw_block, {stream})",
+            "    except (KeyError, TypeError, ValueError, OverflowError, _tw_error):",
+            "        pass",  # the general path finds out what is wrong, if anything
+            "    else:",
+            "        _tw_status = _tw_launch_ex(_tw_config, _tw_function, _tw_pointers, None)",
+            "        if _tw_status:",
+            "            _tw_status = _tw_failed(_tw_status, _tw_kernel, _tw_frame, (_tw_x, _tw_y, _tw_z), _tw_function)",
+            "        _tw_pool.append(_tw_frame)",
+            "        return _tw_kernel",
+        ]
+        return _generate(fn, fast, scope)
+
+    def _argument(self, param: Any, cls: type, scope: dict, guards: list[str], reads: list[str], packed: dict[int, str]) -> None:
+        """Add what one parameter contributes: a check of its class, a part of the key, a value to pack."""
+        name, num = param.name, param.num
+        if cls is type(None):
+            guards.append(f"{name} is None")
+            return
+        scope[f"_tw_class{num}"] = cls
+        guards.append(f"_tw_type({name}) is _tw_class{num}")
+        if param.is_constexpr:
+            # 0.0 and -0.0 are equal keys, and NaN equals nothing
+            self.key_parts.append(f"{name}.hex()" if cls is float else name)
+        elif cls is int:
+            if not param.do_not_specialize:
+                align = "None" if param.do_not_specialize_on_alignment else f"not {name} & 15"
+                self.key_parts.append(f"1 if {name} == 1 else {align}" if align == "None" else f"None if {name} == 1 else {align}")
+            if self.formats[num] in "qQ" and not param.annotation_type:
+                low, high = (2**31, 2**63) if self.formats[num] == "q" else (2**63, 2**64)
+                guards.append(f"({low} <= {name} < {high}{f' or {-high} <= {name} < {-low}' if high == 2**63 else ''})")
+            packed[num] = name
+        elif cls in (bool, float):
+            packed[num] = name
+        else:
+            reads.append(f"_tw_p{num} = {name}.data_ptr()")
+            self.key_parts += [f"{name}.dtype", f"{name}.get_device()"]
+            if not param.do_not_specialize and not param.do_not_specialize_on_alignment:
+                self.key_parts.append(f"not _tw_p{num} & 15")
+            packed[num] = f"_tw_p{num}"
+
+    def _captured(self, fn: KernelFunction, scope: dict[str, Any]) -> list[str]:
+        """Checks that the constants which the kernel captures are the objects that they were."""
+        checks = []
+        for i, ((name, _), (_, holder)) in enumerate(fn.used_global_vals.items()):
+            value = holder.get(name) if hasattr(holder, "get") else None
+            if value is None:
+                continue
+            cell = hasattr(value, "cell_contents")
+            scope[f"_tw_scope{i}"] = value if cell else holder
+            scope[f"_tw_object{i}"] = value.cell_contents if cell else value
+            checks.append(f"_tw_scope{i}{'.cell_contents' if cell else f'[{name!r}]'} is _tw_object{i}")
+        return checks
+
+    def key(self, fn: KernelFunction, bound: dict[str, Any], options: dict[str, Any]) -> tuple:
+        """The key that the generated function makes of these arguments."""
+        scope = {**bound, **{name: options.get(name) for name in OPTIONS}}
+        for param in fn.params:
+            if param.num in self.formats and hasattr(bound[param.name], "data_ptr"):
+                scope[f"_tw_p{param.num}"] = bound[param.name].data_ptr()
+        return eval(self._key_code, {}, scope)
+
+    def has(self, key: tuple, device: int) -> bool:
+        """Whether the generated function finds a kernel under this key."""
+        return key in self.tables.get(device, ())
+
+    def add(self, key: tuple, kinds: list[Any], kernel: Any, device: int) -> None:
+        """Enter a loaded kernel; `kinds` are the types of its parameters."""
+        passed = [place for place, num in enumerate(sorted(self.formats)) if kinds[num] != "constexpr"]
+        layout, attributes = self.layout, attributes_of(kernel.metadata)
+
+        def make() -> tuple:
+            return make_frame(layout, passed, attributes)
+
+        block = block_bytes(kernel.metadata.num_warps, kernel.metadata.warp_size, kernel.metadata.shared)
+        table = self.tables.setdefault(device, {})
+        if len(table) > 4096:  # a constant that never repeats: start over
+            table.clear()
+        table[key] = ([], block, kernel.metadata.num_ctas, c_void_p(kernel.function), make, kernel)
+
+
+def _is_exact_key(cls: type) -> bool:
+    """Whether equal objects of this class are the same constant: true of Python's scalars, of dtypes, of what compares by identity."""
+    return cls in (int, bool, float, str) or cls.__name__ == "dtype" or cls.__hash__ is object.__hash__
+
+
+def fast_formats(fn: KernelFunction, bound: dict[str, Any], kinds: list[Any]) -> dict[int, str] | None:
+    """Parameter number -> format of the value that the generated function packs; None if the arguments must take the general path."""
+    formats: dict[int, str] = {}
+    for param, kind in zip(fn.params, kinds, strict=True):
+        value = bound[param.name]
+        cls = type(value)
+        if value is None or (param.is_constexpr and _is_exact_key(cls)):
+            continue
+        if param.is_constexpr or param.is_varargs or param.name in OPTIONS:
+            return None
+        if cls is int:
+            wide = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+            forced = param.annotation_type if not param.annotation_type.startswith("*") else ""
+            formats[param.num] = format_of(forced or wide)
+        elif cls is bool or cls is float:
+            formats[param.num] = format_of(kind)
+        elif hasattr(value, "data_ptr") and hasattr(value, "get_device") and on_gpu(value):
+            formats[param.num] = "Q"
+        else:
+            return None
+        if kind == "bf16" or (isinstance(kind, str) and kind.startswith("tensordesc")):
+            return None
+    return formats

@@ -1,0 +1,134 @@
+"""A GPU driver that records launches instead of making them, and a compiler that makes empty kernels: for tests of the runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any
+
+from tilewright.compiler.backends.base import GPUTarget
+from tilewright.compiler.kernel import Artefacts, CompiledKernel
+from tilewright.runtime.drivers import libcuda
+from tilewright.runtime.drivers.base import GPUDriver
+from tilewright.runtime.launch import FORMATS, GenericLauncher, flatten
+
+
+class Tensor:
+    """Stands for a tensor on a GPU."""
+
+    def __init__(self, pointer: int = 4096, dtype: str = "float32", device: int = 0):
+        self.pointer, self.dtype, self.index = pointer, dtype, device
+        self.device = "cpu" if device < 0 else f"cuda:{device}"
+
+    def data_ptr(self) -> int:
+        return self.pointer
+
+    def get_device(self) -> int:
+        return self.index
+
+
+class FakeDriver(GPUDriver):
+    """One or more GPUs of sm_90 on which every address from 4096 on is accessible."""
+
+    def __init__(self, devices: int = 1):
+        self.devices, self.device, self.stream, self.status = devices, 0, 77, 0
+        self.launches: list[dict[str, Any]] = []
+        self.kernels: dict[int, CompiledKernel] = {}
+        self.loads = 0
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", 90, 32)
+
+    def get_current_device(self) -> int:
+        return self.device
+
+    def set_current_device(self, device: int) -> None:
+        self.device = device
+
+    def get_current_stream(self, device: int) -> int:
+        return self.stream
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        return 9, 0
+
+    def get_active_torch_device(self) -> Any:
+        raise NotImplementedError
+
+    def get_benchmarker(self) -> Any:
+        return lambda call, quantiles, **_: [call() or 1.0] * len(quantiles)
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        self.loads += 1
+        return 1, 1000 + self.loads, 32, 0, 1024
+
+    def is_accessible(self, pointer: int) -> bool:
+        return pointer >= 4096
+
+    def launcher_cls(self, kernel: CompiledKernel) -> GenericLauncher:
+        self.kernels[kernel.function] = kernel
+        return GenericLauncher(kernel, self)
+
+    def launch_function(self) -> Any:
+        return self._launch
+
+    def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple, function: Any) -> None:
+        if 0 not in grid:
+            raise RuntimeError(f"status {status}")
+
+    def device_and_stream(self, scope: dict[str, Any], tables: dict) -> tuple[list[str], str]:
+        scope.update(_tw_tables=tables, _tw_driver=self)
+        return ["_tw_table = _tw_tables[_tw_driver.device]"], "_tw_driver.stream"
+
+    def _launch(self, config: ctypes.c_void_p, function: ctypes.c_void_p, pointers: ctypes.c_void_p, extra: None) -> int:
+        c = libcuda.LaunchConfig.from_address(config.value)
+        kernel = self.kernels[function.value]
+        kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
+        leaves = flatten(kinds, [_Shape()] * len(kinds), list(kernel.src.fn.arg_names))
+        table = (ctypes.c_void_p * len(leaves)).from_address(pointers.value)
+        values = []
+        for (kind, _, _), at in zip(leaves, table, strict=True):
+            code = "Q" if kind.startswith("*") else FORMATS[kind]
+            values.append(struct.unpack("<" + code, ctypes.string_at(at, struct.calcsize("<" + code)))[0])
+        attributes = (libcuda.LaunchAttribute * c.count).from_address(c.attributes) if c.count else ()
+        self.launches.append(
+            {
+                "values": values,
+                "grid": tuple(c.grid),
+                "block": tuple(c.block),
+                "shared": c.shared,
+                "stream": c.stream,
+                "attributes": {a.id: tuple(a.value[:3]) for a in attributes},
+                "kernel": kernel,
+            }
+        )
+        return self.status if 0 not in tuple(c.grid) else 1
+
+
+class _Shape(tuple):
+    """Any tuple or descriptor: only its types are looked at."""
+
+    base, shape, strides = None, (0, 0), (0, 0)
+
+    def __getitem__(self, index: int) -> _Shape:
+        return self
+
+    def __iter__(self) -> Any:
+        return iter([self] * 8)
+
+
+def fake_compile(compiled: list) -> Any:
+    """A stand-in for `compile` that appends (source, options) to `compiled`."""
+
+    def compile(src: Any, target: Any = None, options: dict[str, Any] | None = None) -> CompiledKernel:
+        from tilewright.compiler.backends import make_backend
+
+        parsed = make_backend(target).parse_options(options or {})
+        compiled.append((src, dict(options or {})))
+        metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
+        return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
+
+    return compile
