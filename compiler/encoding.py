@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 
 from mlir import ir
-
 from tilewright.compiler.layouts import INPUTS, LinearLayout, SharedLayout
 from tilewright.dialects import tilegpu
 
@@ -16,13 +15,13 @@ from tilewright.dialects import tilegpu
 @cache
 def encode(layout: LinearLayout) -> ir.Attribute:
     """Return the `#tilegpu.linear` attribute of a distributed layout."""
-    return tilegpu.linear_attr({name: layout.bases.get(name, ()) for name in INPUTS})
+    return tilegpu.linear_attr(layout.bases, layout.rank)
 
 
 @cache
 def encode_shared(shared: SharedLayout) -> ir.Attribute:
     """Return the `#tilegpu.shared` attribute of a shared layout."""
-    return tilegpu.shared_attr(shared.linear.bases["offset"], shared.padding)
+    return tilegpu.shared_attr(shared.linear.bases["offset"], shared.padding, shared.linear.rank)
 
 
 @cache
@@ -32,21 +31,21 @@ def layout_of(tensor_type: ir.Type) -> LinearLayout:
     if encoding is None:
         raise ValueError(f"{tensor_type} has no layout")
     bases = tilegpu.linear_bases(encoding)
-    return LinearLayout({name: bases.get(name, ()) for name in INPUTS}, tuple(tensor_type.shape))
+    return LinearLayout({name: bases[name] for name in INPUTS}, tuple(tensor_type.shape))
 
 
 @cache
 def shared_of(buffer_type: ir.Type) -> SharedLayout:
     """Return the shared layout of a buffer type; the slots of a buffer that has several are alike."""
     shape, _, attribute, _ = tilegpu.buffer_info(buffer_type)
-    bases, padding = tilegpu.shared_bases(attribute)
-    return SharedLayout(LinearLayout({"offset": bases}, tuple(shape)), tuple(padding) if padding else None)
+    return SharedLayout(LinearLayout(tilegpu.shared_bases(attribute), tuple(shape)), tilegpu.shared_pad(attribute))
 
 
 @cache
 def with_layout(tensor_type: ir.Type, layout: LinearLayout) -> ir.Type:
     """Return the tensor type with its layout set or replaced."""
-    return ir.RankedTensorType.get(tensor_type.shape, tensor_type.element_type, encode(layout))
+    location = ir.Location.unknown(tensor_type.context)
+    return ir.RankedTensorType.get(tensor_type.shape, tensor_type.element_type, encode(layout), location)
 
 
 @cache

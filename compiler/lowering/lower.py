@@ -12,18 +12,24 @@ from mlir.passmanager import PassManager
 from tilewright.dialects import context
 
 from . import (  # noqa: F401  (importing a family of rules registers it)
+    async_copy,
     atomics,
     control_flow,
+    convert_layout,
     elementwise,
     float_convert,
+    fma_dot,
     function,
     memory,
+    mma,
     program,
     reduce,
     scan,
     shape,
+    shared_memory,
     special,
     sync,
+    wgmma,
 )
 from .context import ModuleState, TargetFacts
 from .types import types
@@ -66,7 +72,17 @@ def to_llvmir(module: ir.Module, debug_info: bool = True) -> str:
         manager = PassManager.parse(f"builtin.module({','.join(passes)})")
         manager.enable_verifier(False)
         manager.run(module.operation)
+        if debug_info:
+            _hide_helpers(module)
         return llvm.translate_module_to_llvmir(module.operation)
+
+
+def _hide_helpers(module: ir.Module) -> None:
+    """Take the line information from inlined helper functions: LLVM then gives their code the line of the call."""
+    nowhere = ir.Location.unknown()
+    for op in module.body.operations:
+        if "always_inline" in op.attributes:
+            op.operation.location = nowhere
 
 
 def _module_int(attrs: ir.OpAttributeMap, name: str, default: int) -> int:

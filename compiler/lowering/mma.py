@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
-
 from tilewright.compiler.layouts import LinearLayout, mma_accumulator, mma_operand
 
 from . import linear, vectors
@@ -98,8 +97,8 @@ class _Fragments:
         for *outer, row, col in sorted(registers):
             if row % extent[0] or col % extent[1]:
                 continue
-            self.tiles[*outer, row, col] = len(self.tiles)
-            order += [registers[*outer, (row + i) % max(1, sizes[0]), (col + j) % max(1, sizes[1])] for i, j in inner]
+            self.tiles[(*outer, row, col)] = len(self.tiles)
+            order += [registers[(*outer, (row + i) % sizes[0], (col + j) % sizes[1])] for i, j in inner]
         self.order = tuple(order)
 
 

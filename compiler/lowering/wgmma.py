@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
-
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts import LinearLayout, f2
 from tilewright.compiler.layouts.descriptors import MatrixDescriptor, matrix_descriptor
@@ -194,9 +193,7 @@ def _start(ctx: LoweringContext, base: ir.Value, desc: MatrixDescriptor, acc: Li
     """The descriptor (i64) of the warpgroup's first part of an operand; `dim` is the accumulator's dimension that it runs along."""
     i32, i64 = ctx.types.i32, ctx.types.i64
     address = ctx.emit("llvm.ptrtoint", i32, (base,))
-    columns = [
-        f2.apply(desc.outer, c) if c else 0 for c in linear.dim_columns(acc, "warp", dim)[WARPS_PER_GROUP_BITS:]
-    ]
+    columns = [f2.apply(desc.outer, c) if c else 0 for c in linear.dim_columns(acc, "warp", dim)[WARPS_PER_GROUP_BITS:]]
     if any(columns):
         group = ctx.once("warpgroup", lambda: ctx.emit("llvm.lshr", i32, (ctx.uniform_warp_id, ctx.i32(WARPS_PER_GROUP_BITS))))
         offset = ctx.once(f"warpgroup offset {columns}", lambda: linear.apply_columns(ctx, group, columns))
@@ -225,7 +222,10 @@ def wgmma_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         letters = ["r" if w.type == inner.types.i32 else "f" for w in flat]
         constraints = ",".join([f"={c}" for c in letters] + [str(i) for i in range(len(flat))] + ["~{memory}"])
         outs = iter(inline_asm_multi(inner, text, constraints, flat, [w.type for w in flat]))
-        results = [vectors.from_words(inner, [next(outs) for _ in group], *inner.types.parts(v.type)) for group, v in zip(words, arguments, strict=True)]
+        results = [
+            vectors.from_words(inner, [next(outs) for _ in group], *inner.types.parts(v.type))
+            for group, v in zip(words, arguments, strict=True)
+        ]
         if len(results) == 1:
             return results[0]
         packed = inner.poison(result_type)
