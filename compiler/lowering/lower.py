@@ -43,7 +43,7 @@ def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
 
     `target.arch` is the compute capability (90); of `options` it reads `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`.
     """
-    with context():
+    with context(), ir.Location.unknown():
         operation = module.operation
         attrs = operation.attributes
         facts = TargetFacts(
