@@ -1,0 +1,92 @@
+"""Coalesced layouts for loads, stores and atomics.
+
+Neighbouring lanes take neighbouring memory, and a thread as many neighbouring elements as alignment allows, up to 16 bytes. Accesses of
+one shape and order get one layout, so that values pass between them without conversion: `x` in bf16 and `w` in f32 of one row are
+both held eight elements a thread, the latter read in two accesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from tilewright.compiler.layouts import LinearLayout, blocked, spread
+from tilewright.dialects import tile
+
+from .axis_info import AxisAnalysis, element_bytes
+from .machine import Machine
+from .tree import Node, Tree
+
+#: The operand that is the mask, if it is there, of each operation on a pointer tensor (operand 0).
+_MASK_OPERAND = {
+    "tile.load": 1,
+    "tile.store": 2,
+    "tile.atomic_rmw": 2,
+    "tile.atomic_cas": None,
+    "tile.atomic_load": 1,
+    "tile.atomic_store": 2,
+    "tile.atomic_poll": None,
+}
+MEMORY_OPS = frozenset(_MASK_OPERAND)
+
+# A thread's run in the widest type of a group: two 16-byte accesses.
+_MAX_RUN_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one memory operation goes about its tensor: dimensions from the fastest one, and elements per access along `order[0]`."""
+
+    order: tuple[int, ...]
+    width: int
+    layout: LinearLayout
+
+
+def mask_of(node: Node) -> ir.Value | None:
+    """Return the mask operand of a memory operation, or None."""
+    position = _MASK_OPERAND[node.name]
+    return node.operands[position] if position is not None and position < len(node.operands) else None
+
+
+def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Node, Access]:
+    """Choose the layout of every memory operation on pointer tensors."""
+    groups: dict[tuple, list[tuple[Node, int, int]]] = {}
+    for node in tree.body.walk():
+        if node.name not in _MASK_OPERAND or node.operands[0] not in tree.tensors:
+            continue
+        pointer = node.operands[0]
+        shape = tree.shape(pointer)
+        contiguity = axis.get(pointer).contiguity
+        order = tuple(sorted(range(len(shape)), key=lambda d: (-contiguity[d], -d)))
+        size = element_bytes(tile.pointee(tree.tensors[pointer].element_type))
+        width = axis.access_width(pointer, mask_of(node), order[0])
+        width = min(width, max(1, prod(shape) // machine.threads))
+        groups.setdefault((shape, order), []).append((node, width, size))
+    out = {}
+    for (shape, order), members in groups.items():
+        run = max(width for _, width, _ in members)
+        run = max(1, min(run, _MAX_RUN_BYTES // max(size for _, _, size in members)))
+        layout = coalesced(shape, order, run, machine)
+        for node, width, _ in members:
+            out[node] = Access(order, width, layout)
+    return out
+
+
+def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine) -> LinearLayout:
+    """Return the blocked layout with `run` elements a thread along `order[0]`, lanes and then warps spread in `order`."""
+    per_thread = tuple(min(run, s) if d == order[0] else 1 for d, s in enumerate(shape))
+    ctas = _split_over_ctas(shape, machine.num_ctas)
+    local = tuple(s // c for s, c in zip(shape, ctas, strict=True))
+    lanes, warps = spread(local, per_thread, order, machine.num_warps, machine.threads_per_warp)
+    return blocked(shape, per_thread, lanes, warps, order, ctas if machine.num_ctas > 1 else None)
+
+
+def _split_over_ctas(shape: tuple[int, ...], num_ctas: int) -> tuple[int, ...]:
+    """Give each CTA of a cluster a contiguous part along the first dimensions that can be split."""
+    out = []
+    for size in shape:
+        take = min(size, num_ctas)
+        out.append(take)
+        num_ctas //= take
+    return tuple(out)

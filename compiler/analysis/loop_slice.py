@@ -1,0 +1,209 @@
+"""What a loop's address computations consist of, and what of a loop is alive: the facts that software pipelining rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from .tree import key
+
+# Operations that a pipelined load's address may be computed with: pure, and cheap enough to be done once more for a later iteration.
+_CHEAP_DIALECTS = ("arith.", "math.")
+_CHEAP_OPS = frozenset(
+    {
+        "tile.addptr",
+        "tile.bitcast",
+        "tile.broadcast",
+        "tile.expand_dims",
+        "tile.fp_to_fp",
+        "tile.int_to_ptr",
+        "tile.mulhi",
+        "tile.ptr_to_int",
+        "tile.range",
+        "tile.reshape",
+        "tile.splat",
+        "tile.trans",
+    }
+)
+_READ_ONLY = frozenset({"tile.load", "tile.descriptor_load", "tile.descriptor_gather", "tilegpu.local_load", "tile.atomic_load"})
+_GLOBAL_WRITES = frozenset(
+    {
+        "tile.store",
+        "tile.atomic_rmw",
+        "tile.atomic_cas",
+        "tile.atomic_store",
+        "tile.descriptor_store",
+        "tile.descriptor_reduce",
+        "tile.descriptor_scatter",
+    }
+)
+_PASS_POINTERS_ON = frozenset(
+    {
+        "tile.addptr",
+        "tile.splat",
+        "tile.broadcast",
+        "tile.expand_dims",
+        "tile.bitcast",
+        "tile.make_descriptor",
+        "tile.trans",
+        "tile.reshape",
+        "tilegpu.convert_layout",
+    }
+)
+_ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
+
+
+@dataclass
+class Slice:
+    """Positions of the operations of a loop's body, and indices of the carried values, that a computation needs."""
+
+    ops: set[int] = field(default_factory=set)
+    carried: set[int] = field(default_factory=set)
+
+
+class Loop:
+    """A `scf.for`, its body read once. `args` are the carried values, `yields` their next values; an operation of the body is known by its
+    position in `ops`."""
+
+    def __init__(self, op: ir.Operation):
+        self.op = op
+        self.block = op.regions[0].blocks[0]
+        self.ops = [o.operation for o in self.block.operations]
+        self.names = [o.name for o in self.ops]
+        self.iv, *self.args = self.block.arguments
+        self.lower, self.upper, self.step, *self.inits = op.operands
+        self.yields = list(self.ops[-1].operands)
+        self._positions = {key(o): i for i, o in enumerate(self.ops)}
+        self._arg_index = {a: i for i, a in enumerate(self.args)}
+
+    def position(self, op: ir.Operation) -> int | None:
+        """Return the position of the operation of the body that is, or holds, `op`; None if it lies outside."""
+        while True:
+            found = self._positions.get(key(op))
+            if found is not None or op == self.op or op.parent is None:
+                return found
+            op = op.parent.operation
+
+    def _definition(self, value: ir.Value) -> int | None:
+        """Return the position of the operation that makes a value; None for arguments and values from outside."""
+        owner = value.owner
+        return None if isinstance(owner, ir.Block) else self._positions.get(key(owner.operation))
+
+    def slice_of(self, values: Iterable[ir.Value]) -> Slice | None:
+        """Return the computation of `values` inside the body, over iterations; None if it holds anything but cheap pure operations."""
+        out = Slice()
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            index = self._arg_index.get(value)
+            if index is not None:
+                if index not in out.carried:
+                    out.carried.add(index)
+                    pending.append(self.yields[index])
+                continue
+            position = self._definition(value)
+            if position is None or position in out.ops:
+                continue
+            name = self.names[position]
+            if not (name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS):
+                return None
+            out.ops.add(position)
+            pending += self.ops[position].operands
+        return out
+
+    def live(self, dropped: set[int]) -> tuple[set[int], set[int]]:
+        """Return the operations and carried values that still matter once `dropped` are gone: what effects, or used results, depend on."""
+        ops: set[int] = set()
+        args: set[int] = set()
+        pending: list[ir.Value] = []
+
+        def keep(position: int) -> None:
+            if position not in ops and position not in dropped:
+                ops.add(position)
+                pending.extend(self.ops[position].operands)
+                pending.extend(_captured(self.ops[position]))
+
+        for position in range(len(self.ops) - 1):
+            if not _is_removable(self.names[position]):
+                keep(position)
+        for i, result in enumerate(self.op.results):
+            if any(True for _ in result.uses):
+                args.add(i)
+                pending.append(self.yields[i])
+        while pending:
+            value = pending.pop()
+            index = self._arg_index.get(value)
+            if index is not None:
+                if index not in args:
+                    args.add(index)
+                    pending.append(self.yields[index])
+                continue
+            position = self._definition(value)
+            if position is not None:
+                keep(position)
+        return ops, args
+
+    def may_reorder(self, load: ir.Operation) -> bool:
+        """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders accesses."""
+        base = base_argument(load.operands[0])
+        for op in self._all_ops():
+            name = op.name
+            if name in _ORDERING:
+                return False
+            if name in _GLOBAL_WRITES:
+                other = base_argument(op.operands[0])
+                if base is None or other is None or base == other:
+                    return False
+        return True
+
+    def _all_ops(self) -> Iterable[ir.Operation]:
+        pending = list(self.ops)
+        while pending:
+            op = pending.pop()
+            yield op
+            for region in op.regions:
+                for block in region.blocks:
+                    pending += [o.operation for o in block.operations]
+
+
+def _is_removable(name: str) -> bool:
+    """Whether operations of this name may be dropped when their results are not used."""
+    return name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS or name in _READ_ONLY or name == "tilegpu.convert_layout"
+
+
+def _captured(op: ir.Operation) -> list[ir.Value]:
+    """Return the operands of all operations inside the regions of `op`."""
+    out: list[ir.Value] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                out += inner.operation.operands
+                out += _captured(inner.operation)
+    return out
+
+
+def base_argument(pointer: ir.Value) -> ir.Value | None:
+    """Return the function argument that a pointer, or descriptor, or tensor of them is based on, or None if that is not plain to see."""
+    for _ in range(64):
+        owner = pointer.owner
+        if isinstance(owner, ir.Block):
+            parent = owner.owner.operation
+            if parent.name == "func.func":
+                return pointer
+            if parent.name != "scf.for":
+                return None
+            index = pointer.arg_number - 1
+            if index < 0:
+                return None
+            pointer = parent.operands[3 + index]
+            continue
+        op = owner.operation
+        if op.name == "scf.for":
+            pointer = op.operands[3 + pointer.result_number]
+        elif op.name in _PASS_POINTERS_ON:
+            pointer = op.operands[0]
+        else:
+            return None
+    return None
