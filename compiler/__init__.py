@@ -16,7 +16,7 @@ _HOME = {
     "CompilationError": "errors",
 }
 
-__all__ = [*_HOME]
+__all__ = [*_HOME]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
