@@ -87,21 +87,23 @@ class Memory:
         self._bases.append(base)
         return base
 
-    def load(self, address: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None) -> np.ndarray:
-        """Raw unsigned integers of `itemsize` bytes at `address`, in its shape; masked-off lanes are 0."""
-        if mask is None or mask.all():
-            spans = self._spans(address, itemsize, base, "load")
-            if len(spans) == 1 and spans[0][2] is None:
-                _, view, _, index = spans[0]
-                return view.take(index) if address.ndim else view[index]
-            out = np.zeros(address.shape, RAW[itemsize])
-            for _, view, where, index in spans:
-                out[where] = view[index]
+    def load(
+        self, address: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None, fill: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Raw unsigned integers of `itemsize` bytes at `address`, in its shape; masked-off lanes take `fill`, or 0."""
+        if mask is not None and not mask.all():
+            out = np.zeros(address.shape, RAW[itemsize]) if fill is None else np.array(fill)
+            active = address[mask]
+            if active.size:
+                out[mask] = self.load(active, itemsize, base)
             return out
+        spans = self._spans(address, itemsize, base, "load")
+        if len(spans) == 1 and spans[0][2] is None:
+            _, view, _, index = spans[0]
+            return view.take(index)
         out = np.zeros(address.shape, RAW[itemsize])
-        active = address[mask]
-        if active.size:
-            out[mask] = self.load(active, itemsize, base)
+        for _, view, where, index in spans:
+            out[where] = view[index]
         return out
 
     def store(self, address: np.ndarray, raw: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None) -> None:
