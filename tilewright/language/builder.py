@@ -223,7 +223,7 @@ class Builder(Protocol):
     def reduce(
         self, sources: Sequence[Handle], axis: int, combine: Combine, types: Sequence[block_type], tys: Sequence[dtype]
     ) -> list[Handle]:
-        """Reduce n tensors of `types` together along `axis`; results of `tys` lack that dimension and are scalars if it was the only one."""
+        """Reduce n tensors of `types` together along `axis`; results of `tys` lack that dimension: scalars if it was the only one."""
 
     def scan(self, sources: Sequence[Handle], axis: int, reverse: bool, combine: Combine, types: Sequence[block_type]) -> list[Handle]:
         """Inclusive scan of n tensors together along `axis`, from the end if `reverse`; operands and results have `types`."""

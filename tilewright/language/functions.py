@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -35,6 +34,8 @@ class ConstexprFunction:
     @property
     def cache_key(self) -> str:
         """Text that changes with the function, for the key of a kernel that calls it."""
+        import inspect
+
         try:
             return inspect.getsource(self.fn)
         except OSError:
@@ -151,8 +152,10 @@ def _construct(cls: type, user_init: Callable, takes_semantic: bool) -> Callable
 def aggregate(cls: type) -> type:
     """Class decorator: values of the class may be made, passed, returned and carried through control flow in kernels.
 
-    Annotations are the fields (tl.tensor, tl.constexpr, tl.tuple, tl.tensor_descriptor, other aggregates). Without an `__init__` there is one
-    that takes them in order or by name. Methods may be @jit functions, @constexpr_function or plain Python. Values are immutable."""
+    Annotations are the fields (tl.tensor, tl.constexpr, tl.tuple, tl.tensor_descriptor, other aggregates). Without an `__init__` there is
+    one that takes them in order or by name. Methods may be @jit functions, @constexpr_function or plain Python. Values are immutable."""
+    import inspect
+
     for base in cls.__mro__[1:-1]:
         if not issubclass(base, _Aggregate):
             raise TypeError(f"aggregate {cls.__name__} inherits from {base.__name__}, which is no aggregate")
@@ -212,3 +215,15 @@ def aggregate_replace(instance: _Aggregate, **changes: Any) -> _Aggregate:
     if unknown:
         raise TypeError(f"{type(instance).__name__} has no field {unknown[0]!r}; its fields: {', '.join(instance.__aggregate_fields__)}")
     return _build(type(instance), {name: changes.get(name, getattr(instance, name)) for name in instance.__aggregate_fields__})
+
+
+@constexpr_function
+def cdiv(x: int, y: int) -> int:
+    """x / y rounded up, for positive integers."""
+    return (x + y - 1) // y
+
+
+@constexpr_function
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is not less than n."""
+    return 1 << (n - 1).bit_length() if n > 0 else 0

@@ -10,11 +10,18 @@ from .core import active, base_value, tensor, unwrap
 from .semantic import arith, atomics, block_pointer, math, memory, regions, shape
 from .semantic.cast import builtin_cast
 
+_MATH = ("abs", "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn")
+_ATOMIC = ("add", "and", "cas", "load", "max", "min", "or", "poll", "store", "xchg", "xor")
+_STANDARD = (
+    "argmax", "argmin", "cdiv", "cumprod", "cumsum", "max", "min", "ravel", "reduce_or", "sigmoid", "softmax", "sum", "xor_sum",
+)  # fmt: skip
+_SHAPE = ("expand_dims", "gather", "histogram", "item", "permute", "reshape", "split", "trans", "view")
+
 METHODS: dict[str, Callable] = {
-    **{name: getattr(math, name) for name in "abs ceil cos erf exp exp2 floor log log2 rsqrt sin sqrt sqrt_rn".split()},
-    **{f"atomic_{n}": getattr(atomics, f"atomic_{n}") for n in "add and cas load max min or poll store xchg xor".split()},
-    **{n: getattr(standard, n) for n in "argmax argmin cdiv cumprod cumsum max min ravel reduce_or sigmoid softmax sum xor_sum".split()},
-    **{n: getattr(shape, n) for n in "expand_dims gather histogram item permute reshape split trans view".split()},
+    **{name: getattr(math, name) for name in _MATH},
+    **{f"atomic_{name}": getattr(atomics, f"atomic_{name}") for name in _ATOMIC},
+    **{name: getattr(standard, name) for name in _STANDARD},
+    **{name: getattr(shape, name) for name in _SHAPE},
     "advance": block_pointer.advance,
     "associative_scan": regions.associative_scan,
     "broadcast_to": shape.broadcast_to_,

@@ -1,7 +1,7 @@
 """Bitonic sorting networks, and flip: exchanges between elements whose indices differ in one bit.
 
-A tensor is viewed as [.., 2, inner], where the dimension of size 2 is that bit of the index. The partner of an element is the exclusive or of
-the pair with the element itself, so that an exchange is a reduction within threads or by shuffles, and no data changes place.
+A tensor is viewed as [.., 2, inner], where the dimension of size 2 is that bit of the index. The partner of an element is the exclusive
+or of the pair with the element itself, so that an exchange is a reduction within threads or by shuffles, and no data changes place.
 """
 
 from __future__ import annotations

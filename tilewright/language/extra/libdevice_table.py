@@ -1,7 +1,7 @@
 """Functions of the device libraries, by the types of their arguments.
 
-A line is `name rows | rows`: those of NVIDIA's libdevice (symbols without `__nv_`), then those of AMD (without `__`). A row is `types:symbol`,
-a letter per argument and one for the result: i int32, u uint32, l int64, m uint64, f float32, d float64.
+A line is `name rows | rows`: those of NVIDIA's libdevice (symbols without `__nv_`), then those of AMD (without `__`). A row is
+`types:symbol`, a letter per argument and one for the result: i int32, u uint32, l int64, m uint64, f float32, d float64.
 """
 
 TABLE = """

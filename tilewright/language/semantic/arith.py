@@ -107,7 +107,9 @@ def sub(x, y, sanitize_overflow=True, _semantic=None):
 
 def _widened(s: Semantic, offset: tensor) -> tensor:
     """Offsets whose negation may not fit become int64."""
-    return cast(s, offset, int64) if offset.dtype.is_int() and (offset.dtype.is_int_unsigned() or offset.dtype.int_bitwidth < 32) else offset
+    return (
+        cast(s, offset, int64) if offset.dtype.is_int() and (offset.dtype.is_int_unsigned() or offset.dtype.int_bitwidth < 32) else offset
+    )
 
 
 @builtin
@@ -127,7 +129,9 @@ def truediv(x, y, _semantic=None):
 def _integer_division(s: Semantic, stem: str, symbol: str, x: Any, y: Any) -> tensor:
     a, b = binary_operands(s, x, y, division=True)
     if not a.dtype.is_int():
-        raise TypeError(f"`{symbol}` is defined on integers, not on {_dtype_of(x) or type(x).__name__} and {_dtype_of(y) or type(y).__name__}")
+        raise TypeError(
+            f"`{symbol}` is defined on integers, not on {_dtype_of(x) or type(x).__name__} and {_dtype_of(y) or type(y).__name__}"
+        )
     return emit_binary(s, stem + ("si" if a.dtype.is_int_signed() else "ui"), a, b)
 
 

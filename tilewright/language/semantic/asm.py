@@ -84,5 +84,6 @@ def extern_elementwise(lib_name, lib_path, args, arg_type_symbol_dict, is_pure, 
     """Call a function of a bitcode library elementwise.
 
     `arg_type_symbol_dict` maps the types of the arguments to (symbol, type of the result); arguments are broadcast, and brought to their
-    common type if there is no row for theirs. The library is found by `lib_path`, or by the launch option `extern_libs={lib_name: path}`."""
+    common type if there is no row for theirs. The library is found by
+    `lib_path`, or by the launch option `extern_libs={lib_name: path}`."""
     return call_extern(_semantic, lib_name, lib_path, args, arg_type_symbol_dict, is_pure)

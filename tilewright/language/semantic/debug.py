@@ -29,7 +29,9 @@ class StaticAssertionError(AssertionError):
 def static_assert(cond, msg="", _semantic=None):
     """Stop the compilation with `msg` unless the constant `cond` holds."""
     if isinstance(cond, tensor):
-        raise NotImplementedError("Assertion condition could not be determined at compile-time. Make sure that it depends only on constexpr")
+        raise NotImplementedError(
+            "Assertion condition could not be determined at compile-time. Make sure that it depends only on constexpr"
+        )
     if not cond:
         raise StaticAssertionError(msg)
 

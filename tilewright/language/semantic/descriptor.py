@@ -178,8 +178,8 @@ def load_block(s: Semantic, desc: tensor_descriptor, offsets: Any, cache_modifie
 def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="zero", _semantic=None):
     """Describe the array at the pointer `base`, of 1 to 5 dimensions, to be accessed in blocks of `block_shape`.
 
-    `strides` are in elements; the last one is 1, and the others are multiples of 16 bytes, as `base` is. The last dimension of a block takes
-    at least 16 bytes. `padding_option` ("zero" or, for floats, "nan") is what a load gives outside the array."""
+    `strides` are in elements; the last one is 1, and the others are multiples of 16 bytes, as `base` is. The last dimension of a block
+    takes at least 16 bytes. `padding_option` ("zero" or, for floats, "nan") is what a load gives outside the array."""
     s = _semantic
     if not isinstance(base, tensor) or not base.dtype.is_ptr() or base.type.is_block():
         raise TypeError(f"make_tensor_descriptor: base must be a scalar pointer, got {base}")
@@ -189,11 +189,15 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
     if not 1 <= rank <= 5:
         raise ValueError(f"Expected 1 <= ndim <= 5 but got {rank} dimensions")
     if len(shape) != rank or len(strides) != rank:
-        raise ValueError(f"make_tensor_descriptor: shape, strides and block_shape must be as long, got {len(shape)}, {len(strides)}, {rank}")
+        raise ValueError(
+            f"make_tensor_descriptor: shape, strides and block_shape must be as long, got {len(shape)}, {len(strides)}, {rank}"
+        )
     validate_block_shape(tuple(v.value if isinstance(v, constexpr) else v for v in block))
     width = block[-1] * element.primitive_bitwidth // 8
     if width < 16:
-        raise ValueError(f"Descriptor block shape must have at least 16 bytes in the last dimension, but got {block[-1]} * {element.itemsize}")
+        raise ValueError(
+            f"Descriptor block shape must have at least 16 bytes in the last dimension, but got {block[-1]} * {element.itemsize}"
+        )
     last = s.known(strides[-1])
     if last != 1:
         raise ValueError(f"Tensor descriptor last dim must be 1 but got {strides[-1] if last is None else last}: pass the constant 1")

@@ -57,8 +57,8 @@ def reduce_along(s: Semantic, sources: list[tensor], axis: int, fn: Any) -> list
 def reduce(input, axis, combine_fn, keep_dims=False, _semantic=None):
     """Combine all elements along `axis` (None: all) by `combine_fn`.
 
-    `input` is a tensor, or a tuple of n tensors of one shape that are reduced together: then `combine_fn` takes 2n scalars and returns n. It
-    must be associative; the order of operands is kept. `keep_dims` leaves a dimension of size 1."""
+    `input` is a tensor, or a tuple of n tensors of one shape that are reduced together: then `combine_fn` takes 2n scalars and returns n.
+    It must be associative; the order of operands is kept. `keep_dims` leaves a dimension of size 1."""
     s = _semantic
     sources = _sources(s, input, "reduce")
     rank = len(sources[0].type.shape)

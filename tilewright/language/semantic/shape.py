@@ -65,7 +65,9 @@ def arange(start, end, _semantic=None):
     """int32 values start, start + 1, ..., end - 1. Both are constexpr; end - start is a power of two."""
     for v in (start, end):
         if not isinstance(v, int) or isinstance(v, bool):
-            raise ValueError(f"arange's arguments must be of type tl.constexpr (a Python int), got {v}")
+            raise ValueError(  # noqa: TRY004  (Triton's)
+                f"arange's arguments must be of type tl.constexpr (a Python int), got {v}"
+            )
     if end <= start:
         raise ValueError(f"arange's end argument must be greater than the start argument, got arange({start}, {end})")
     if not (-(2**31) <= start and end <= 2**31):
@@ -276,8 +278,7 @@ def histogram(input, num_bins, mask=None, _semantic=None):
 def index_tensor(s: Semantic, x: tensor, index: Any) -> tensor:
     """`x[index]`: `:` keeps a dimension, None adds one."""
     items = index if isinstance(index, tuple) else (index,)
-    place = 0
-    for item_ in items:
+    for place, item_ in enumerate(items):
         item_ = item_.value if isinstance(item_, constexpr) else item_
         if item_ is None:
             x = expand_dims(x, place, _semantic=s)
@@ -287,7 +288,6 @@ def index_tensor(s: Semantic, x: tensor, index: Any) -> tensor:
         else:
             shown = f"{item_.start}:{item_.stop}" if isinstance(item_, (slice, language_slice)) else item_
             raise ValueError(f"unsupported tensor index: {shown}; a tensor is indexed by `:` and None only (tl.gather picks elements)")
-        place += 1
     return x
 
 

@@ -18,7 +18,7 @@ def is_number(x: Any) -> bool:
     return isinstance(x, numbers.Number)
 
 
-def number_type(x: bool | int | float) -> dtype:
+def number_type(x: float) -> dtype:
     """The type of a Python number that stands alone: int1; the first of int32, uint32, int64, uint64 that holds it; float32, or float64 for
     what is no normal float32."""
     if isinstance(x, bool):
@@ -35,13 +35,13 @@ def number_type(x: bool | int | float) -> dtype:
     raise TypeError(f"{x!r} of type {type(x).__name__} is no number of the language; bool, int and float are")
 
 
-def constant(s: Semantic, value: bool | int | float, ty: dtype) -> tensor:
+def constant(s: Semantic, value: float, ty: dtype) -> tensor:
     """The number as type `ty` (a scalar, or a block: splat). ValueError if it does not fit an integer type."""
     scalar = ty.scalar
     if scalar.is_bool():
         value = bool(value)
     elif scalar.is_int():
-        if value != value or value in (math.inf, -math.inf) or value != int(value):
+        if not math.isfinite(value) or value != int(value):
             raise ValueError(f"{value} is no integer, and type {scalar} was asked for")
         value = int(value)
         if not scalar.get_int_min_value() <= value <= scalar.get_int_max_value():

@@ -1,0 +1,1 @@
+"""Helpers on the host: tensor descriptors as kernel arguments, disassembly."""
