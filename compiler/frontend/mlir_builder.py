@@ -419,13 +419,15 @@ class MlirBuilder:
 
     def _hint_argument(self, argument: ir.BlockArgument, name: str, values: tuple[int, ...]) -> None:
         """Only divisibility of a function's argument has a place in the IR; about a loop's argument nothing can be said."""
-        function = argument.owner.owner
+        function = argument.owner.owner.operation
         if function.name != "func.func" or name != "tile.divisibility":
             return
-        attributes = list(function.attributes["arg_attrs"])
+        arguments = len(argument.owner.arguments)
+        attributes = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else [ir.DictAttr.get({})] * arguments
         place = argument.arg_number
         entries = {entry.name: entry.attr for entry in attributes[place]}
-        attributes[place] = ir.DictAttr.get(entries | {name: self.i32_attr(values[0])})
+        known = ir.IntegerAttr(entries[name]).value if name in entries else 1
+        attributes[place] = ir.DictAttr.get(entries | {name: self.i32_attr(max(known, values[0]))})
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
     def special(self, name: str, ty: dtype | None) -> ir.Value | None:
