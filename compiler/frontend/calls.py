@@ -9,9 +9,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from tilewright.language.dtypes import dtype
-
 from tilewright.language import core, iterators
+from tilewright.language.dtypes import dtype
 from tilewright.language.semantic import arith, debug, math
 
 from .functions import call_function

@@ -147,7 +147,7 @@ def visit_if(gen: Generator, node: ast.If) -> None:
         raise gen.unsupported(
             "Cannot have `return` statements inside `while`, `for` or `with` statements: set a variable and return after it"
         )
-    condition = gen.truth(gen.visit(node.test), "`if`")
+    condition = gen.truth(node.test, "`if`")
     if isinstance(condition, bool):
         gen.visit_all(node.body if condition else node.orelse)
         return
@@ -156,7 +156,7 @@ def visit_if(gen: Generator, node: ast.If) -> None:
 
 @visits(ast.IfExp)
 def visit_conditional_expression(gen: Generator, node: ast.IfExp) -> Any:
-    condition = gen.truth(gen.visit(node.test), "a conditional expression")
+    condition = gen.truth(node.test, "a conditional expression")
     if isinstance(condition, bool):
         return gen.visit(node.body if condition else node.orelse)
     bodies = (lambda: gen.visit(node.body), lambda: gen.visit(node.orelse))
@@ -319,7 +319,7 @@ def visit_while(gen: Generator, node: ast.While) -> None:
         if core.unwrap(test.disable_licm):
             op.attributes["tile.disable_licm"] = builder.types.unit
         test = core.unwrap(test.condition)
-    condition = gen.truth(test, "`while`")
+    condition = gen.as_condition(test, node.test, "`while`")
     if isinstance(condition, bool):
         condition = to_tensor(gen.semantic, condition).handle
     tested = carried.yielded(gen.frame.scope, [node.test])  # the condition may assign by `:=`

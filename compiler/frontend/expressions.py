@@ -250,7 +250,7 @@ def visit_list_comprehension(gen: Generator, node: ast.ListComp) -> core.tuple:
     for value in iterate(gen, gen.visit(generator.iter), generator.iter):
         gen.frame.scope = dict(outer)
         unpack(gen, generator.target, value, as_variables=False)
-        tests = [gen.truth(gen.visit(test), "a list comprehension") for test in generator.ifs]
+        tests = [gen.truth(test, "a list comprehension") for test in generator.ifs]
         if not all(isinstance(test, bool) for test in tests):
             raise gen.error("the `if` of a list comprehension must be known at compile time", generator.ifs[0])
         if all(tests):

@@ -457,10 +457,9 @@ class _Dependencies:
         for base in reversed(cls.__mro__[:-1]):
             if _is_language(base):
                 continue
-            for field, annotation in getattr(base, "__annotations__", {}).items():
-                self._facts.add(
-                    f"{base.__qualname__}.{field}: {annotation if isinstance(annotation, str) else getattr(annotation, '__name__', annotation)}"
-                )
+            for field, annotation in vars(base).get("__annotations__", {}).items():
+                text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
+                self._facts.add(f"{base.__qualname__}.{field}: {text}")
             for member in vars(base).values():
                 if callable(member) or getattr(member, "__tilewright_jit__", False):
                     self._record(getattr(member, "__name__", ""), member, vars(base))

@@ -60,7 +60,7 @@ def run(gen: Generator, statements: list[ast.stmt], rest: tuple | None = None) -
 
 def _run_branches(gen: Generator, node: ast.If, rest: tuple) -> Any:
     previous, gen.node = gen.node, node
-    condition = gen.truth(gen.visit(node.test), "`if`")
+    condition = gen.truth(node.test, "`if`")
     if isinstance(condition, bool):
         value = run(gen, node.body if condition else node.orelse, rest)
     else:

@@ -167,8 +167,8 @@ class Generator:
         if _may_be_captured(value) or knobs.compilation.allow_non_constexpr_globals:
             return value
         raise self.error(
-            f"Cannot access global variable {name} from within @jit'ed function: it is a plain {type(value).__name__}, which may change after "
-            f"the kernel is compiled. Make it a constant ({name} = tl.constexpr({value!r})), or pass it as a tl.constexpr argument"
+            f"Cannot access global variable {name} from within @jit'ed function: it is a plain {type(value).__name__}, which may change "
+            f"after the kernel is compiled. Make it a constant ({name} = tl.constexpr({value!r})), or pass it as a tl.constexpr argument"
         )
 
     def assign(self, name: str, value: Any) -> None:
@@ -186,20 +186,25 @@ class Generator:
             return rebuild_tuple(value, [self.as_variable(v) for v in value])
         return value
 
-    def truth(self, value: Any, what: str) -> bool | ir.Value:
-        """A condition: a Python bool if it is known now, else the handle of an i1."""
+    def truth(self, test: ast.expr, what: str) -> bool | ir.Value:
+        """The condition `test`: a Python bool if it is known now, else the handle of an i1."""
+        return self.as_condition(self.visit(test), test, what)
+
+    def as_condition(self, value: Any, test: ast.expr, what: str) -> bool | ir.Value:
+        """The value of `test` as a condition of `what`."""
         if isinstance(value, core.tensor):
             if value.type.is_block():
                 if value.type.numel != 1:
                     raise self.error(
                         f"Boolean value of Tensor with more than one value is ambiguous: the condition of {what} has type {value.type}. "
-                        "Use tl.where, a mask, or a reduction to a scalar"
+                        "Use tl.where, a mask, or a reduction to a scalar",
+                        test,
                     )
                 value = unsplat(self.semantic, value)
             return cast(self.semantic, value, int1).handle
         if value is None or isinstance(value, int):
             return bool(value)
-        raise self.unsupported(f"the condition of {what} must be a bool, an int, None or a scalar tensor, not {describe(value)}")
+        raise self.unsupported(f"the condition of {what} must be a bool, an int, None or a scalar tensor, not {describe(value)}", test)
 
 
 _USER_ERRORS = (TypeError, ValueError, NameError, NotImplementedError, RuntimeError, ArithmeticError, OverflowError)

@@ -42,7 +42,7 @@ class MlirBuilder:
         self._constant_block: ir.Block | None = None
         self._constant_ip: ir.InsertionPoint | None = None
 
-    # ---- creating operations ------------------------------------------------------------------------------------------------
+    # ---- creating operations ----------------------------------------------------------------------------------------------------
 
     def op(
         self, name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict | None = None, regions: int = 0
@@ -66,7 +66,7 @@ class MlirBuilder:
     def leave_function(self, saved: tuple) -> None:
         self.ip, self._constants, self._constant_block, self._constant_ip = saved
 
-    # ---- constants and the program's place -------------------------------------------------------------------------------------
+    # ---- constants and the program's place --------------------------------------------------------------------------------------
 
     def constant(self, value: float, ty: dtype) -> ir.Value:
         # the bits, not the value: 0.0 and -0.0 are two constants, and a NaN is equal to itself
@@ -137,7 +137,7 @@ class MlirBuilder:
     def gather(self, src: ir.Value, indices: ir.Value, axis: int, ty: block_type) -> ir.Value:
         return self._value("tile.gather", ty, [src, indices], {"axis": self.i32_attr(axis)})
 
-    # ---- arithmetic ---------------------------------------------------------------------------------------------------------------
+    # ---- arithmetic -------------------------------------------------------------------------------------------------------------
 
     def unary(self, kind: str, a: ir.Value, ty: dtype) -> ir.Value:
         return self._value(_UNARY[kind], ty, [a])
@@ -171,7 +171,7 @@ class MlirBuilder:
                 attributes["rounding"] = self.types.attribute(f"#tile<rounding {rounding}>")
         return self._value(_CASTS[kind], ty, [a], attributes)
 
-    # ---- memory ---------------------------------------------------------------------------------------------------------------------
+    # ---- memory -----------------------------------------------------------------------------------------------------------------
 
     def _cache_attributes(self, cache: str, evict: str) -> dict[str, ir.Attribute]:
         attributes = {}
@@ -234,7 +234,7 @@ class MlirBuilder:
         operands = [ptr, expected] if timeout is None else [ptr, expected, timeout]
         return self.op("tile.atomic_poll", [self.types.mask(ty)], operands, self._order_attributes(sem, scope)).result
 
-    # ---- tensor descriptors ---------------------------------------------------------------------------------------------------------
+    # ---- tensor descriptors -----------------------------------------------------------------------------------------------------
 
     def make_descriptor(
         self, base: ir.Value, shape: Sequence[ir.Value], strides: Sequence[ir.Value], padding: str, ty: block_type
@@ -263,7 +263,7 @@ class MlirBuilder:
     def descriptor_scatter(self, desc: ir.Value, value: ir.Value, x_offsets: ir.Value, y_offset: ir.Value, ty: block_type) -> None:
         self.op("tile.descriptor_scatter", [], [desc, value, x_offsets, y_offset])
 
-    # ---- matrix products --------------------------------------------------------------------------------------------------------------
+    # ---- matrix products --------------------------------------------------------------------------------------------------------
 
     def dot(
         self,
@@ -314,7 +314,7 @@ class MlirBuilder:
         operands = [v for v in (a, a_scale, b, b_scale, acc) if v is not None]
         return self._value("tile.dot_scaled", ty, operands, attributes)
 
-    # ---- regions ------------------------------------------------------------------------------------------------------------------------
+    # ---- regions ----------------------------------------------------------------------------------------------------------------
 
     def _scalar_region(self, op: ir.Operation, arguments: Sequence[ir.Type], body: Callable[[list], Sequence[ir.Value]]) -> list[ir.Value]:
         """Fill the region of `op`, a function of scalars that captures nothing."""
@@ -357,7 +357,7 @@ class MlirBuilder:
             draft.erase()
         return list(op.results)
 
-    # ---- the rest ---------------------------------------------------------------------------------------------------------------------------
+    # ---- the rest ---------------------------------------------------------------------------------------------------------------
 
     def histogram(self, a: ir.Value, mask: ir.Value | None, source: block_type, ty: block_type) -> ir.Value:
         return self._value("tile.histogram", ty, [a] if mask is None else [a, mask])

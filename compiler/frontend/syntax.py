@@ -78,7 +78,7 @@ UNSUPPORTED = {
     ast.Global: "global is not supported in a kernel: pass the value as an argument and return it",
     ast.Nonlocal: "nonlocal is not supported in a kernel: pass the value as an argument and return it",
     ast.Delete: "del is not supported in a kernel: a name just goes out of use",
-    ast.FunctionDef: "nested function definitions are not allowed inside a @triton.jit kernel: move the function to module level and decorate it with @jit",
+    ast.FunctionDef: "nested function definitions are not allowed inside a @triton.jit kernel: move it to module level, with @jit",
     ast.AsyncFunctionDef: "async is not supported in a kernel",
     ast.ClassDef: "class is not supported in a kernel: define an aggregate at module level",
     ast.Yield: "yield is not supported in a kernel: return a tuple",

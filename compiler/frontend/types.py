@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlir import ir
-from tilewright.dialects import tile
 
 from tilewright import dialects
+from tilewright.dialects import tile
 from tilewright.language import dtypes
 
 _FLOATS = {

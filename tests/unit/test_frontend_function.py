@@ -1,6 +1,6 @@
 """KernelFunction: source, parameters, captures and the cache key. No MLIR."""
 
-# ruff: noqa: F821, UP037, S102
+# ruff: noqa: F722, F821, UP037, S102
 from __future__ import annotations
 
 import subprocess
