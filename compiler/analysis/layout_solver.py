@@ -314,7 +314,12 @@ class LayoutSolver:
 
 
 def rows_stay_together(node: Node, tree: Tree) -> bool:
-    """Whether a dot's result is reduced along its rows or becomes the left operand of another dot, through elementwise operations."""
+    """Whether rows of a dot's result should lie within one warp: it is reduced along them or becomes the left operand of another dot, or its
+    own left operand comes from one; all through elementwise operations."""
+    return _feeds_rows(node, tree) or _left_comes_from_dot(node, tree)
+
+
+def _feeds_rows(node: Node, tree: Tree) -> bool:
     pending, seen = [node.results[0]], set()
     while pending:
         value = pending.pop()
@@ -329,6 +334,20 @@ def rows_stay_together(node: Node, tree: Tree) -> bool:
                 return True
             if is_elementwise(user.name):
                 pending += [r for r in user.results if tree.shape(r) == tree.shape(value)]
+    return False
+
+
+def _left_comes_from_dot(node: Node, tree: Tree) -> bool:
+    pending, seen = [node.operands[0]], set()
+    while pending:
+        definition = tree.defs.get(pending.pop())
+        if definition is None or definition in seen:
+            continue
+        seen.add(definition)
+        if definition.name == "tile.dot":
+            return True
+        if is_elementwise(definition.name):
+            pending += [v for v in definition.operands if v in tree.tensors]
     return False
 
 

@@ -127,6 +127,12 @@ def defining(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def block_of(value: ir.Value) -> ir.Block:
+    """Return the block in which a value is made."""
+    owner = value.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
 def is_zero(value: ir.Value) -> bool:
     """Whether a value is a constant with all bits zero (a positive zero for floats)."""
     op = defining(value)

@@ -29,7 +29,7 @@ from tilewright.compiler.layouts import (
 )
 from tilewright.dialects import tilegpu
 
-from .building import Builder, collect, defining, i32_array
+from .building import Builder, block_of, collect, defining, i32_array
 from .registry import register
 
 # Operand elements a thread holds at once in the FMA form; longer K is done in parts.
@@ -165,7 +165,7 @@ def _mma_operand(value: ir.Value, plan: DotPlan, operand: int, placer: _Placer, 
     shared = conflict_free(tuple(root.type.shape), _bits(root.type), dim_order(layout_of(root.type)))
     buffer = placer.buffer(root, shared, False)
     small = element_count(layout) * _bits(value.type) <= 32 * _HOISTED_REGISTERS
-    build = Builder.after_definition(buffer) if small and root.owner.block != op.block else Builder.before(op)
+    build = Builder.after_definition(buffer) if small and block_of(root) != op.block else Builder.before(op)
     if order is not None:
         buffer = _view(buffer, value, order, shared, build)
     return build.value("tilegpu.local_load", with_layout(value.type, layout), [buffer])
