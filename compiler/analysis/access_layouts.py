@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, blocked, spread
 from tilewright.dialects import tile
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlir import ir
+
 from tilewright.dialects import tile
 
 _MAX = 1 << 30  # what zero is divisible by

@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import prod
 
 from mlir import ir
+
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import (
     LinearLayout,

@@ -7,6 +7,7 @@ the converse. Elementwise operations are the default: every tensor has the same 
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.compiler.layouts import (
     LinearLayout,
     broadcast_source,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, join, split
 
 from .access_layouts import MEMORY_OPS, access_layouts, coalesced

@@ -10,6 +10,7 @@ accumulator in the layout of the instruction that will compute it and the operan
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.compiler.analysis.access_layouts import mask_of
 from tilewright.compiler.analysis.axis_info import AxisAnalysis, analyze, element_bytes
 from tilewright.compiler.analysis.layout_rules import operand_layout

@@ -11,6 +11,7 @@ bf16 terms. The small products come first. Where the rest is NaN because the val
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.compiler.analysis.machine import Machine
 from tilewright.dialects import tile
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlir import ir
+
 from tilewright.dialects import tile
 
 from .building import Builder, collect, defining

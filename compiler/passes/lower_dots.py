@@ -10,6 +10,7 @@ registers of the right threads stays there.
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.compiler.analysis.dot_plan import DotPlan, fma_operand, plan_of
 from tilewright.compiler.analysis.layout_rules import order_of
 from tilewright.compiler.analysis.machine import Machine

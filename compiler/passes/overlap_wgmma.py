@@ -11,6 +11,7 @@ After:
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.compiler.analysis.tree import key
 
 from .building import Builder, collect, defining, i32_attr

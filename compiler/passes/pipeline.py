@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
+
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.encoding import buffer_type, layout_of, shared_of
@@ -249,7 +250,7 @@ class _Expansion:
         if alloc is not None:
             alloc.results[0].replace_all_uses_with(slot)
         value = copy.load.results[0]
-        if any(use.owner.operation != alloc for use in value.uses):
+        if any(alloc is None or use.owner.operation != alloc for use in value.uses):
             loaded = build.value("tilegpu.local_load", value.type, [slot, token])
             value.replace_all_uses_with(loaded)
 

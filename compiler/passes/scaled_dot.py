@@ -4,6 +4,7 @@ does the rest. Exact for scales that are powers of two, as far as the wide type'
 from __future__ import annotations
 
 from mlir import ir
+
 from tilewright.dialects import tile
 
 from .building import Builder, tensor_type
