@@ -167,33 +167,44 @@ def visit_conditional_expression(gen: Generator, node: ast.IfExp) -> Any:
 
 
 class _Carried:
-    """The variables that a loop carries from one iteration to the next: those that exist before it and are assigned in it."""
+    """The variables that a loop carries from one iteration to the next: those that exist before it and are assigned in it.
 
-    def __init__(self, gen: Generator, names: Sequence[str]):
+    Constants are not carried, since the assignment may stand in a branch that is pruned; those in `varying` are, as tensors."""
+
+    def __init__(self, gen: Generator, names: Sequence[str], varying: set[str]):
         self.gen = gen
         self.outer = gen.frame.scope
-        self.names = [name for name in names if name in self.outer]
+        present = [name for name in names if name in self.outer]
+        self.constants = [name for name in present if name not in varying and not core.flatten(self.outer[name])]
+        self.names = [name for name in present if name not in self.constants]
         self.initial = [_as_carried(gen, self.outer[name]) for name in self.names]
         self.handles = [h for value in self.initial for h in handles_of(value)]
         self.types = [h.type for h in self.handles]
 
     def bind(self, handles: Sequence[ir.Value]) -> dict[str, Any]:
         """Names of the loop's body, the carried ones with these handles."""
-        scope, place = dict(self.outer), 0
+        return {**self.outer, **self._values(handles)}
+
+    def _values(self, handles: Sequence[ir.Value]) -> dict[str, Any]:
+        values, place = {}, 0
         for name, value in zip(self.names, self.initial, strict=True):
             count = len(core.flatten(value))
-            scope[name] = with_handles(value, handles[place : place + count]) if count else value
+            values[name] = with_handles(value, handles[place : place + count]) if count else value
             place += count
-        return scope
+        return values
 
-    def yielded(self, scope: dict[str, Any], body: list[ast.stmt]) -> list[ir.Value]:
+    def changed(self, scope: dict[str, Any]) -> set[str]:
+        """The constants that the body did change."""
+        return {name for name in self.constants if name not in scope or not same_constant(scope[name], self.outer[name])}
+
+    def yielded(self, scope: dict[str, Any], body: list[ast.AST]) -> list[ir.Value]:
         """The handles after the body; raises if a variable has another type than at first."""
         gen, handles = self.gen, []
         for name, first in zip(self.names, self.initial, strict=True):
-            value = _as_carried(gen, scope[name]) if name in scope else None
-            before, after = core.type_of(first), core.type_of(value)
             if name not in scope:
-                raise gen.error(f"Loop-carried variable {name} has no value at the end of the loop: {gen.frame.lost.get(name, '')}")
+                raise gen.error(f"Loop-carried variable {name} has no value at the end of the loop: {gen.frame.lost[name]}")
+            value = _as_carried(gen, scope[name])
+            before, after = core.type_of(first), core.type_of(value)
             if before != after:
                 raise gen.error(
                     f"Loop-carried variable {name} has initial type {before} but is re-assigned to {after} in the loop: "
@@ -207,25 +218,43 @@ class _Carried:
         """Give the carried names their values after the loop; those that only the body assigns are lost."""
         frame = self.gen.frame
         frame.scope = self.outer
-        place = 0
-        for name, value in zip(self.names, self.initial, strict=True):
-            count = len(core.flatten(value))
-            self.outer[name] = with_handles(value, results[place : place + count]) if count else value
-            place += count
+        self.outer.update(self._values(results))
         line = frame.function.def_line + node.lineno - 1
         for name in inside.keys() - self.outer.keys():
             frame.lost[name] = f"only the loop on line {line} assigns it, which may not run at all; give it a value before"
 
 
+def _emit_loop(
+    gen: Generator,
+    node: ast.For | ast.While,
+    names: Sequence[str],
+    emit: Callable[[_Carried], tuple[ir.Operation, list[dict[str, Any]]]],
+) -> None:
+    """Emit a loop by `emit`, which leaves the insertion point at the end of the body and returns the operation and the names after its
+    parts. A constant that turns out to change is carried in a second attempt."""
+    outer_ip, outer, varying = gen.builder.ip, gen.frame.scope, set()
+    while True:
+        carried = _Carried(gen, names, varying)
+        op, scopes = emit(carried)
+        changed = set().union(*(carried.changed(scope) for scope in scopes))
+        if not changed:
+            break
+        op.erase()
+        gen.builder.ip, gen.frame.scope = outer_ip, outer
+        varying |= changed
+    gen.builder.op("scf.yield", [], carried.yielded(scopes[-1], node.body))
+    gen.builder.ip = outer_ip
+    carried.finish(list(op.results), scopes[-1], node)
+
+
 def _check_loop(gen: Generator, node: ast.For | ast.While, keyword: str) -> None:
     if node.orelse:
         raise gen.unsupported(f"`else` after `{keyword}` is not supported in a kernel: put it after the loop", node.orelse[0])
-    for child in ast.walk(node):
-        if isinstance(child, ast.Return):
-            raise gen.unsupported(
-                "Cannot have `return` statements inside `while` or `for` statements in triton: set a variable and return after the loop",
-                child,
-            )
+    if contains_return(node):
+        raise gen.unsupported(
+            "Cannot have `return` statements inside `while` or `for` statements in triton: set a variable and return after the loop",
+            next(child for child in ast.walk(node) if isinstance(child, ast.Return)),
+        )
 
 
 @visits(ast.For)
@@ -274,64 +303,60 @@ def _emit_for(gen: Generator, node: ast.For, iterator: iterators.range) -> None:
     if descending:
         bounds = [bounds[1], bounds[0], -bounds[2]]
     low, high, step = (convert(gen.semantic, v, iv_type).handle for v in bounds)
-
-    names = [n for n in assigned_names(node.body, node) if n != node.target.id]
-    carried = _Carried(gen, names)
     attributes = _loop_attributes(gen, iterator)
     if iv_type.is_int_unsigned():
         attributes["unsignedCmp"] = builder.types.unit
-    op = builder.op("scf.for", carried.types, [low, high, step, *carried.handles], attributes, 1)
-    loc = gen.locate()
-    block = op.regions[0].blocks.append(builder.types(iv_type), *carried.types, arg_locs=[loc] * (1 + len(carried.types)))
-    iv, *arguments = block.arguments
 
-    outer_ip, builder.ip = builder.ip, ir.InsertionPoint(block)
-    gen.frame.scope = carried.bind(arguments)
-    if descending:
-        # counted upwards from the end: i = start - (count - end), which does not overflow
-        iv = builder.binary("addi", builder.binary("subi", high, iv, iv_type), low, iv_type)
-    gen.assign(node.target.id, core.tensor(iv, iv_type))
-    gen.visit_all(node.body)
-    inside = gen.frame.scope
-    ir.Operation.create("scf.yield", [], carried.yielded(inside, node.body), None, None, 0, loc, builder.ip)
-    builder.ip = outer_ip
-    if node.target.id in carried.outer:
-        del carried.outer[node.target.id]
-    carried.finish(list(op.results), inside, node)
+    def emit(carried: _Carried) -> tuple[ir.Operation, list[dict[str, Any]]]:
+        op = builder.op("scf.for", carried.types, [low, high, step, *carried.handles], attributes, 1)
+        locations = [gen.locate()] * (1 + len(carried.types))
+        block = op.regions[0].blocks.append(builder.types(iv_type), *carried.types, arg_locs=locations)
+        counter, *arguments = block.arguments
+        builder.ip = ir.InsertionPoint(block)
+        gen.frame.scope = carried.bind(arguments)
+        if descending:
+            # counted upwards from the end: i = start - (count - end), which does not overflow
+            counter = builder.binary("addi", builder.binary("subi", high, counter, iv_type), low, iv_type)
+        gen.assign(node.target.id, core.tensor(counter, iv_type))
+        gen.visit_all(node.body)
+        return op, [gen.frame.scope]
+
+    names = [n for n in assigned_names(node.body, node) if n != node.target.id]
+    gen.frame.scope.pop(node.target.id, None)  # the counter has no value after the loop
+    _emit_loop(gen, node, names, emit)
 
 
 @visits(ast.While)
 def visit_while(gen: Generator, node: ast.While) -> None:
     _check_loop(gen, node, "while")
     builder = gen.builder
-    names = assigned_names([node.test, *node.body], node)
-    carried = _Carried(gen, names)
-    op = builder.op("scf.while", carried.types, carried.handles, None, 2)
-    loc = gen.locate()
-    locs = [loc] * len(carried.types)
-    outer_ip = builder.ip
 
-    before = op.regions[0].blocks.append(*carried.types, arg_locs=locs)
-    builder.ip = ir.InsertionPoint(before)
-    gen.frame.scope = carried.bind(list(before.arguments))
+    def emit(carried: _Carried) -> tuple[ir.Operation, list[dict[str, Any]]]:
+        op = builder.op("scf.while", carried.types, carried.handles, None, 2)
+        locations = [gen.locate()] * len(carried.types)
+        before = op.regions[0].blocks.append(*carried.types, arg_locs=locations)
+        builder.ip = ir.InsertionPoint(before)
+        gen.frame.scope = tested = carried.bind(list(before.arguments))
+        condition = _loop_condition(gen, node, op)
+        # the condition may assign by `:=`
+        builder.op("scf.condition", [], [condition, *carried.yielded(tested, [node.test])])
+        for name in tested.keys() - carried.outer.keys():
+            gen.frame.lost[name] = "a name that the condition of `while` assigns by `:=` needs a value before the loop"
+
+        after = op.regions[1].blocks.append(*carried.types, arg_locs=locations)
+        builder.ip = ir.InsertionPoint(after)
+        gen.frame.scope = carried.bind(list(after.arguments))
+        gen.visit_all(node.body)
+        return op, [tested, gen.frame.scope]
+
+    _emit_loop(gen, node, assigned_names([node.test, *node.body], node), emit)
+
+
+def _loop_condition(gen: Generator, node: ast.While, op: ir.Operation) -> ir.Value:
     test = gen.visit(node.test)
     if isinstance(test, iterators.condition):
-        if core.unwrap(test.disable_licm):
-            op.attributes["tile.disable_licm"] = builder.types.unit
+        if test.disable_licm:
+            op.attributes["tile.disable_licm"] = gen.builder.types.unit
         test = core.unwrap(test.condition)
     condition = gen.as_condition(test, node.test, "`while`")
-    if isinstance(condition, bool):
-        condition = to_tensor(gen.semantic, condition).handle
-    tested = carried.yielded(gen.frame.scope, [node.test])  # the condition may assign by `:=`
-    for name in gen.frame.scope.keys() - carried.outer.keys():
-        gen.frame.lost[name] = "a name that the condition of `while` assigns by `:=` needs a value before the loop"
-    ir.Operation.create("scf.condition", [], [condition, *tested], None, None, 0, loc, builder.ip)
-
-    after = op.regions[1].blocks.append(*carried.types, arg_locs=locs)
-    builder.ip = ir.InsertionPoint(after)
-    gen.frame.scope = carried.bind(list(after.arguments))
-    gen.visit_all(node.body)
-    inside = gen.frame.scope
-    ir.Operation.create("scf.yield", [], carried.yielded(inside, node.body), None, None, 0, loc, builder.ip)
-    builder.ip = outer_ip
-    carried.finish(list(op.results), inside, node)
+    return to_tensor(gen.semantic, condition).handle if isinstance(condition, bool) else condition

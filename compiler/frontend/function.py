@@ -435,7 +435,7 @@ class _Dependencies:
     def _record(self, name: str, value: Any, scope: Any) -> None:
         if isinstance(value, ModuleType) or id(value) in self._seen:
             return
-        if getattr(value, "__tilewright_jit__", False) and isinstance(value, KernelFunction):
+        if isinstance(value, KernelFunction):
             self._seen.add(id(value))
             self.callees.append(value)
         elif isinstance(inner := getattr(value, "fn", None), KernelFunction):  # an autotuned or heuristic kernel used as a function
@@ -450,19 +450,20 @@ class _Dependencies:
             self._facts.add(f"{name}={_ADDRESS.sub('', repr(value))}")
 
     def _record_class(self, cls: type) -> None:
-        """An aggregate: its fields, its methods and the jit functions among them."""
+        """A user's class: its text, and the functions that its methods call."""
         if _is_language(cls) or id(cls) in self._seen:
             return
         self._seen.add(id(cls))
         for base in reversed(cls.__mro__[:-1]):
             if _is_language(base):
                 continue
-            for field, annotation in vars(base).get("__annotations__", {}).items():
-                text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
-                self._facts.add(f"{base.__qualname__}.{field}: {text}")
-            for member in vars(base).values():
-                if callable(member) or getattr(member, "__tilewright_jit__", False):
-                    self._record(getattr(member, "__name__", ""), member, vars(base))
+            try:
+                self._facts.add(inspect.getsource(base))
+            except (OSError, TypeError):
+                self._facts.add(f"{base.__module__}.{base.__qualname__}")
+            for name, member in vars(base).items():
+                if isinstance(getattr(member, "fn", member), KernelFunction):
+                    self._record(name, getattr(member, "fn", member), vars(base))
 
     def _record_host_function(self, value: Any) -> None:
         """A Python function run while compiling (constexpr_function, builtin, `__init__` of an aggregate): its source counts."""
