@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from mlir import ir
 from tilewright.compiler.analysis.axis_info import element_bytes
-from tilewright.compiler.layouts import LinearLayout
+from tilewright.compiler.layouts import LinearLayout, contiguous_registers
 from tilewright.dialects import tile
 
 from . import linear, vectors
@@ -47,14 +47,7 @@ def grouping(layout: LinearLayout, dim: int, limit: int) -> Grouping:
 
 def vector_bits(layout: LinearLayout, dim: int, limit: int) -> list[int]:
     """The register bits that step by 1, 2, 4, … along `dim`, as far as `limit` elements."""
-    bits, column, step = [], layout.column("register"), 1
-    while step < limit and step < layout.out_sizes[dim]:
-        image = step << layout.shifts[dim]
-        if image not in column:
-            break
-        bits.append(column.index(image))
-        step *= 2
-    return bits
+    return list(contiguous_registers(layout, dim, limit))
 
 
 @dataclass(frozen=True)

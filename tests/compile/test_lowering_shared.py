@@ -1,0 +1,174 @@
+"""Layout conversions, buffers and asynchronous copies: results on the test machine, instruction counts in PTX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import ttgir_kernels as K
+from lowering_harness import assemble, run
+
+from tilewright.compiler import layouts as L
+
+NUMPY = {"i1": np.uint8, "i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64, "f16": np.uint16, "bf16": np.uint16}
+NUMPY |= {"f32": np.uint32, "f64": np.uint64}
+
+ROWS = L.default_blocked((64, 64), 4, vector=4)
+COLUMNS = L.trans(ROWS, (1, 0))
+ACC = L.mma_accumulator((64, 64), (2, 2))
+CONVERSIONS = {
+    "rows to columns": (ROWS, COLUMNS),
+    "accumulator to rows": (ACC, ROWS),
+    "rows to operand A": (ROWS, L.mma_operand((64, 64), (2, 2), 16, 0)),
+    "accumulator to fp8 operand": (L.wgmma_accumulator((64, 64), 4), L.wgmma_operand_a((64, 64), 4, 8)),
+    "operand to rows (copies in warps)": (L.mma_operand((64, 64), (2, 2), 16, 1), ROWS),
+    "small: copies in lanes": (L.blocked((8, 8), (1, 1), (8, 4), (4, 1), (1, 0)), L.blocked((8, 8), (1, 2), (4, 8), (1, 4), (1, 0))),
+    "one dimension": (L.blocked((512,), (4,), (32,), (4,), (0,)), L.blocked((512,), (1,), (32,), (4,), (0,))),
+    "slice": (L.slice_dim(ACC, 1), L.blocked((64,), (1,), (32,), (4,), (0,))),
+    "lanes reversed": (
+        L.blocked((32, 4), (1, 4), (32, 1), (1, 4), (1, 0)),
+        L.blocked((32, 4), (1, 4), (32, 1), (1, 4), (1, 0)).with_columns(lane=(64, 32, 16, 8, 4)),
+    ),
+    "registers for lanes": (
+        L.LinearLayout({"register": [(1,), (2,)], "lane": [(4,), (8,), (16,), (32,), (64,)], "warp": [(128,), (256,)], "block": []}, (512,)),
+        L.LinearLayout({"register": [(32,), (64,)], "lane": [(1,), (2,), (4,), (8,), (16,)], "warp": [(128,), (256,)], "block": []}, (512,)),
+    ),
+    "register picked by lane": (
+        L.LinearLayout({"register": [(1,), (2,)], "lane": [(4,), (8,), (16,), (32,), (64,)], "warp": [(128,), (256,)], "block": []}, (512,)),
+        L.LinearLayout({"register": [(1,), (2,)], "lane": [(5,), (8,), (18,), (32,), (64,)], "warp": [(129,), (256,)], "block": []}, (512,)),
+    ),
+}
+
+
+def data(shape, element: str) -> np.ndarray:
+    kind = NUMPY[element]
+    values = np.random.default_rng(0).integers(0, np.iinfo(kind).max, shape, kind, endpoint=True)
+    return values & 1 if element == "i1" else values
+
+
+@pytest.mark.parametrize("element", ["i8", "f16", "f32", "i64"])
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversion_keeps_every_element(name, element):
+    src, dst = CONVERSIONS[name]
+    source = data(src.out_sizes, element)
+    result = np.zeros_like(source)
+    run(K.convert(src, dst, element, 4), source, result)
+    np.testing.assert_array_equal(result, source)
+
+
+@pytest.mark.parametrize("element", ["bf16", "f64", "i16"])
+def test_other_types(element):
+    source = data((64, 64), element)
+    result = np.zeros_like(source)
+    run(K.convert(ACC, COLUMNS, element, 4), source, result)
+    np.testing.assert_array_equal(result, source)
+
+
+def test_large_conversion_goes_in_rounds():
+    src, dst = L.wgmma_accumulator((128, 256), 8), L.default_blocked((128, 256), 8, vector=4)
+    source = data((128, 256), "f32")
+    result = np.zeros_like(source)
+    run(K.convert(src, dst, "f32", 8), source, result)
+    np.testing.assert_array_equal(result, source)
+
+
+def test_random_conversions():
+    rng = np.random.default_rng(1)
+    source = data((32, 32), "f16")
+    for _ in range(12):
+        bits = [rng.permutation(10) for _ in range(2)]
+        layouts = [
+            L.LinearLayout.from_columns(
+                {"register": 1 << b[:3], "lane": 1 << b[3:8], "warp": 1 << b[8:], "block": ()},
+                (32, 32),
+            )
+            for b in bits
+        ]
+        layouts = [L.LinearLayout.from_columns({n: [int(c) for c in layout.column(n)] for n in layout.names}, (32, 32)) for layout in layouts]
+        result = np.zeros_like(source)
+        run(K.convert(*layouts, "f16", 4), source, result)
+        np.testing.assert_array_equal(result, source)
+
+
+def test_conversion_inside_a_warp_takes_shuffles_only():
+    src, dst = CONVERSIONS["accumulator to fp8 operand"]
+    assembled = assemble(K.convert(src, dst, "i8", 4))
+    assert assembled.count("bar.sync") == assembled.count("st.shared") == 0
+    # 32 elements of a byte; four travel in one word.
+    assert assembled.count("shfl.sync") == 8
+
+
+def test_registers_only():
+    src = L.blocked((256, 16), (1, 4), (32, 1), (4, 1), (1, 0))
+    dst = L.blocked((256, 16), (1, 4), (32, 1), (4, 1), (0, 1))
+    assert L.conversion_kind(src, dst) == "register"
+    assembled = assemble(K.convert(src, dst, "f32", 4))
+    assert assembled.count("bar.sync") == assembled.count("shfl") == assembled.count("ld.shared") == 0
+
+
+def test_epilogue_conversion_is_wide():
+    """Accumulator of bf16 to rows: stmatrix in, 16-byte loads out, one barrier."""
+    src, dst = L.wgmma_accumulator((128, 64), 8), L.default_blocked((128, 64), 8, vector=8)
+    assembled = assemble(K.convert(src, dst, "bf16", 8))
+    assert assembled.count("stmatrix.sync.aligned.m8n8.x4") == 4
+    assert assembled.count("ld.shared.v4.b32") == 4
+    assert assembled.count("bar") == 1
+    older = assemble(K.convert(src, dst, "bf16", 8), 80)
+    assert older.count("stmatrix") == 0 and older.count("ld.shared.v4.b32") == 4
+
+
+BUFFERS = {
+    "plain": L.identity((64, 64)),
+    "columns": L.identity((64, 64), (0, 1)),
+    "xor": L.swizzled((64, 64), 8, 1, 8),
+    "padded": L.padded((64, 64), 64, 8),
+    "tma": L.nvmma((64, 64), 16),
+    "tma columns": L.nvmma((64, 64), 16, None, (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+@pytest.mark.parametrize("dst", [ROWS, COLUMNS, L.mma_operand((64, 64), (2, 2), 16, 0), L.mma_operand((64, 64), (2, 2), 16, 1)])
+def test_buffer_round_trip(name, dst):
+    source = data((64, 64), "f16")
+    result = np.zeros_like(source)
+    run(K.through_buffer(ROWS, dst, BUFFERS[name], "f16", 4), source, result)
+    np.testing.assert_array_equal(result, source)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "f32", "i64"])
+def test_buffer_round_trip_of_other_types(element):
+    source = data((64, 64), element)
+    result = np.zeros_like(source)
+    run(K.through_buffer(ROWS, ACC, L.conflict_free((64, 64), 8 * source.itemsize), element, 4), source, result)
+    np.testing.assert_array_equal(result, source)
+
+
+def test_accumulator_into_tma_buffer_by_stmatrix():
+    acc = L.wgmma_accumulator((64, 64), 4)
+    source = data((64, 64), "bf16")
+    result = np.zeros_like(source)
+    kernel = K.through_buffer(acc, ROWS, BUFFERS["tma"], "bf16", 4)
+    run(kernel, source, result)
+    np.testing.assert_array_equal(result, source)
+    assert assemble(kernel).count("stmatrix.sync.aligned.m8n8.x4") == 4
+
+
+@pytest.mark.parametrize(("operand", "trans"), [(0, ""), (1, ".trans")])
+def test_operands_come_by_ldmatrix(operand, trans):
+    dst = L.mma_operand((64, 64), (2, 2), 16, operand)
+    assembled = assemble(K.through_buffer(ROWS, dst, BUFFERS["tma"], "f16", 4), 80)
+    assert assembled.count(f"ldmatrix.sync.aligned.m8n8.x4{trans}.shared") == 8
+    assert assembled.count("ld.shared") == 0
+
+
+def test_cp_async():
+    source = data((64, 64), "f16")
+    wide = L.default_blocked((64, 64), 4, vector=8)
+    for shared in (BUFFERS["xor"], BUFFERS["tma"], BUFFERS["padded"]):
+        result = np.zeros_like(source)
+        kernel = K.async_copy(wide, ROWS, shared, "f16", 4)
+        run(kernel, source, result, arch=80)
+        np.testing.assert_array_equal(result, source)
+        assembled = assemble(kernel, 80)
+        assert assembled.count("cp.async.cg.shared.global") == 4
+        assert assembled.count("cp.async.commit_group") == assembled.count("cp.async.wait_group") == 1

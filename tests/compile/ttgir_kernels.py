@@ -1,0 +1,173 @@
+"""Small kernels in `ttgir` for tests of the lowering: text builders, with the NumPy result each must have.
+
+They hold no allocation pass's work: offsets in shared memory are set by hand. The same texts run on a GPU (tests/language) and, through
+`simt_machine`, without one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilewright.compiler.layouts import LinearLayout, SharedLayout, reshape
+
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f8E4M3FN": 1, "f8E5M2": 1}
+
+
+def linear(layout: LinearLayout) -> str:
+    """The attribute of a distributed layout."""
+    parts = ", ".join(f"{name} = {[list(b) for b in layout.bases[name]]}" for name in layout.names)
+    rank = "" if any(layout.flat) or layout.flat else f", rank = {layout.rank}"
+    return f"#tilegpu.linear<{parts}{rank}>"
+
+
+def tensor(layout: LinearLayout, element: str) -> str:
+    """The type of a tensor."""
+    return f"tensor<{'x'.join(map(str, layout.out_sizes))}x{element}, {linear(layout)}>"
+
+
+def buffer(shared: SharedLayout, element: str, slots: int = 0) -> str:
+    """The type of a buffer."""
+    pad = f", pad = {list(shared.padding)}" if shared.padding else ""
+    bases = [list(b) for b in shared.linear.bases["offset"]]
+    tail = f", slots = {slots}" if slots else ""
+    return f"!tilegpu.buffer<{'x'.join(map(str, shared.shape))}x{element}, #tilegpu.shared<offset = {bases}{pad}>{tail}>"
+
+
+class Kernel:
+    """Collects the lines of one kernel `@kernel` with pointer arguments %p0, %p1, … of the given elements."""
+
+    def __init__(self, num_warps: int, *elements: str) -> None:
+        self.num_warps, self.elements = num_warps, elements
+        self.lines: list[str] = []
+        self.count = 0
+
+    def value(self, text: str) -> str:
+        """Append an op with one result; returns its name."""
+        name = f"%v{self.count}"
+        self.count += 1
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def op(self, text: str) -> None:
+        """Append an op without results."""
+        self.lines.append(f"  {text}")
+
+    def pointers(self, argument: int, layout: LinearLayout) -> str:
+        """Row-major pointers to all elements of a tensor that argument `argument` points to."""
+        size = prod(layout.out_sizes)
+        flat, element = reshape(layout, (size,)), self.elements[argument]
+        indices = self.value(f"tile.range 0 to {size} : {tensor(flat, 'i32')}")
+        if layout.rank > 1:
+            indices = self.value(f"tile.reshape {indices} : {tensor(flat, 'i32')} -> {tensor(layout, 'i32')}")
+        ptr = f"!tile.ptr<{element}>"
+        base = self.value(f"tile.splat %p{argument} : {ptr} -> {tensor(layout, ptr)}")
+        return self.value(f"tile.addptr {base}, {indices} : {tensor(layout, ptr)}, {tensor(layout, 'i32')}")
+
+    def load(self, argument: int, layout: LinearLayout) -> str:
+        """Load the whole tensor of an argument."""
+        pointers = self.pointers(argument, layout)
+        return self.value(f"tile.load {pointers} : {tensor(layout, f'!tile.ptr<{self.elements[argument]}>')}")
+
+    def store(self, argument: int, layout: LinearLayout, value: str) -> None:
+        """Store the whole tensor of an argument."""
+        pointers = self.pointers(argument, layout)
+        self.op(f"tile.store {pointers}, {value} : {tensor(layout, f'!tile.ptr<{self.elements[argument]}>')}")
+
+    def text(self, arch: int) -> str:
+        """The module."""
+        parameters = ", ".join(f"%p{i}: !tile.ptr<{e}> {{tile.divisibility = 16 : i32}}" for i, e in enumerate(self.elements))
+        attributes = f'"tilegpu.target" = "cuda:{arch}", "tilegpu.num_warps" = {self.num_warps} : i32, "tilegpu.threads_per_warp" = 32 : i32'
+        body = "\n".join(self.lines)
+        return f"module attributes {{{attributes}}} {{\nfunc.func public @kernel({parameters}) {{\n{body}\n  return\n}}\n}}\n"
+
+
+def convert(src: LinearLayout, dst: LinearLayout, element: str, num_warps: int) -> Kernel:
+    """Copy %p0 to %p1 through a layout conversion."""
+    k = Kernel(num_warps, element, element)
+    value = k.load(0, src)
+    moved = k.value(f'tilegpu.convert_layout {value} {{"tilegpu.offset" = 0 : i32}} : {tensor(src, element)} -> {tensor(dst, element)}')
+    k.store(1, dst, moved)
+    return k
+
+
+def through_buffer(src: LinearLayout, dst: LinearLayout, shared: SharedLayout, element: str, num_warps: int) -> Kernel:
+    """Copy %p0 to %p1 through a buffer."""
+    k = Kernel(num_warps, element, element)
+    value = k.load(0, src)
+    kind = buffer(shared, element)
+    memory = k.value(f'tilegpu.local_alloc : {kind} {{"tilegpu.offset" = 1024 : i32}}')
+    k.op(f"tilegpu.local_store {value}, {memory} : {tensor(src, element)}, {kind}")
+    k.op("tilegpu.barrier")
+    k.store(1, dst, k.value(f"tilegpu.local_load {memory} : {kind} -> {tensor(dst, element)}"))
+    return k
+
+
+def async_copy(layout: LinearLayout, dst: LinearLayout, shared: SharedLayout, element: str, num_warps: int, slots: int = 2) -> Kernel:
+    """Copy %p0 to %p1 through slot 1 of a buffer that cp.async fills."""
+    k = Kernel(num_warps, element, element)
+    ring, kind = buffer(shared, element, slots), buffer(shared, element)
+    memory = k.value(f'tilegpu.local_alloc : {ring} {{"tilegpu.offset" = 0 : i32}}')
+    one = k.value("arith.constant 1 : i32")
+    slot = k.value(f"tilegpu.slot {memory}[{one}] : {ring}")
+    pointers = k.pointers(0, layout)
+    token = k.value(f"tilegpu.async_copy {pointers}, {slot} : {tensor(layout, f'!tile.ptr<{element}>')}, {kind}")
+    token = k.value(f"tilegpu.async_commit {token}")
+    token = k.value(f"tilegpu.async_wait {token} num = 0")
+    k.op("tilegpu.barrier")
+    k.store(1, dst, k.value(f"tilegpu.local_load {slot} token {token} : {kind} -> {tensor(dst, element)}"))
+    return k
+
+
+def mma(a: LinearLayout, b: LinearLayout, acc: LinearLayout, instr: tuple[int, int, int], element: str, out: str, num_warps: int) -> Kernel:
+    """%p2 = %p0 @ %p1 by mma.sync."""
+    k = Kernel(num_warps, element, element, out)
+    left, right = k.load(0, a), k.load(1, b)
+    zero = k.value(f"arith.constant dense<{'0' if out == 'i32' else '0.0'}> : {tensor(acc, out)}")
+    types = f"{tensor(a, element)}, {tensor(b, element)} -> {tensor(acc, out)}"
+    k.store(2, acc, k.value(f"tilegpu.mma {left}, {right}, {zero} instr = {list(instr)} precision = tf32 : {types}"))
+    return k
+
+
+def wgmma(
+    blocked: tuple[LinearLayout, LinearLayout],
+    shared: tuple[SharedLayout | LinearLayout, SharedLayout],
+    acc: LinearLayout,
+    instr: tuple[int, int, int],
+    element: str,
+    out: str,
+    num_warps: int,
+    trans_b: bool = False,
+) -> Kernel:
+    """%p2 = %p0 @ %p1 by wgmma, twice into the same accumulator; A comes from registers if its `shared` entry is a distributed layout.
+
+    With `trans_b` %p1 holds B transposed ([N, K]) and a view turns it.
+    """
+    from tilewright.compiler.layouts import trans
+
+    k = Kernel(num_warps, element, element, out)
+    loads = [k.load(0, blocked[0] if isinstance(shared[0], SharedLayout) else shared[0]), k.load(1, blocked[1])]
+    offset = 0
+    operands, types = [], []
+    for value, where, source in zip(loads, shared, blocked, strict=True):
+        if isinstance(where, LinearLayout):
+            operands.append(value)
+            types.append(tensor(where, element))
+            continue
+        kind = buffer(where, element)
+        memory = k.value(f'tilegpu.local_alloc {value} : {tensor(source, element)} -> {kind} {{"tilegpu.offset" = {offset} : i32}}')
+        operands.append(memory)
+        types.append(kind)
+        offset += max(1024, prod(where.shape) * BYTES[element])
+    if trans_b:
+        turned = buffer(SharedLayout(trans(shared[1].linear, (1, 0))), element)
+        operands[1] = k.value(f"tilegpu.view {operands[1]} order = [1, 0] : {types[1]} -> {turned}")
+        types[1] = turned
+    k.op("tilegpu.fence_async")
+    k.op("tilegpu.barrier")
+    zero = k.value(f"arith.constant dense<{'0' if out == 'i32' else '0.0'}> : {tensor(acc, out)}")
+    signature = f"{types[0]}, {types[1]} -> {tensor(acc, out)}"
+    pending = zero
+    for _ in range(2):
+        pending = k.value(f"tilegpu.wgmma {operands[0]}, {operands[1]}, {pending} instr = {list(instr)} precision = tf32 : {signature}")
+    k.store(2, acc, k.value(f"tilegpu.wgmma_wait num = 0 {pending} : {tensor(acc, out)}"))
+    return k
