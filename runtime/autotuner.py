@@ -149,10 +149,8 @@ class Autotuner(KernelInterface):
             try:
                 self.fn.run(*args, **current)
             except BaseException as e:
-                try:
-                    self.post_hook(arguments, exception=e)
-                finally:
-                    raise
+                self.post_hook(arguments, exception=e)
+                raise
             self.post_hook(arguments, exception=None)
 
         if knobs.autotuning.print:

@@ -85,7 +85,7 @@ def do_bench_cudagraph(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """Time `fn` on the GPU in ms as part of a CUDA graph of many runs (about `rep` ms), replayed ten times: launches cost the host nothing."""
+    """Time `fn` on the GPU in ms within a CUDA graph of many runs (about `rep` ms), replayed ten times: without the cost of launching."""
     import torch
 
     _check_mode(return_mode)

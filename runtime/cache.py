@@ -14,9 +14,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.compiler.fingerprint import compiler_key as triton_key
-
 from tilewright import knobs
+from tilewright.compiler.fingerprint import compiler_key as triton_key
 
 __all__ = ["FileCacheManager", "KernelStore", "StoredEntry", "get_cache_manager", "triton_key"]
 

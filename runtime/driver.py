@@ -28,14 +28,9 @@ def _find_driver() -> DriverBase:
         return _driver_class(name)()
     active = [cls for name in DRIVERS if (cls := _driver_class(name)).is_active()]
     if len(active) != 1:
-        raise RuntimeError(
-            f"{len(active)} active drivers ({[cls.__name__ for cls in active]}). There should only be one: "
-            + (
-                "set TRITON_DEFAULT_BACKEND"
-                if active
-                else "no GPU or no driver was found. Pass a target to compile without a GPU, or run in the interpreter with TRITON_INTERPRET=1"
-            )
-        )
+        missing = "no GPU or no driver was found; pass target= to compile without one, or set TRITON_INTERPRET=1"
+        advice = "set TRITON_DEFAULT_BACKEND" if active else missing
+        raise RuntimeError(f"{len(active)} active drivers ({[cls.__name__ for cls in active]}). There should only be one: {advice}")
     return active[0]()
 
 

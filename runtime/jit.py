@@ -9,13 +9,12 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeVar, overload
 
+from tilewright import knobs
 from tilewright.compiler.backends import GPUTarget, make_backend
 from tilewright.compiler.driver import compile
 from tilewright.compiler.frontend.function import KernelFunction, KernelParam
 from tilewright.compiler.kernel import CompiledKernel
 from tilewright.compiler.source import ASTSource
-
-from tilewright import knobs
 
 from .arrays import MockTensor, TensorWrapper, reinterpret
 from .driver import driver
@@ -119,7 +118,7 @@ class JITFunction(KernelInterface, KernelFunction):
         return self._fast(grid, *args, **kwargs)
 
     def _miss(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> Any:
-        """A launch that the current generated function was not made for: another one, if there is one for these classes, or the general path."""
+        """A launch that the current generated function was not made for: the one for these classes, or the general path."""
         found = self._launchers.get(tuple(map(type, bound.values())))
         if found is not None and found is not self._current:
             self._current, self._fast = found, found.function
@@ -128,7 +127,7 @@ class JITFunction(KernelInterface, KernelFunction):
         return self.launch(grid, bound, split_options(self, bound, options))
 
     def launch(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> CompiledKernel | None:
-        """The general path: check and specialize every argument, compile if need be, launch, and prepare the fast path for the next time."""
+        """The general path: check and specialize every argument, compile if need be, launch, and prepare the fast path."""
         for hook in self.pre_run_hooks:
             hook(*bound.values(), **options)
         device = driver.active.get_current_device()
@@ -252,7 +251,7 @@ class JITFunction(KernelInterface, KernelFunction):
         }
 
     def preload(self, data: str) -> CompiledKernel:
-        """Compile what `specialization_data` of a compile hook describes, so that launches find it. Raises ValueError for another kernel's."""
+        """Compile what a compile hook's `specialization_data` describes, for launches to find. Raises ValueError for another kernel's."""
         facts = json.loads(data)
         if facts["name"] != self._fn_name:
             raise ValueError(f"Specialization data is for {facts['name']} but trying to preload for {self._fn_name}")

@@ -34,7 +34,7 @@ def format_of(kind: str) -> str:
 
 
 class Packing(NamedTuple):
-    """Where values lie: `format` packs values, grid, block and stream in one call; `offsets` of the values, `config` that of CUlaunchConfig."""
+    """Where values lie: `format` packs values, grid, block and stream in one call; `offsets` of the values; `config`: of CUlaunchConfig."""
 
     format: str
     offsets: tuple[int, ...]
@@ -149,7 +149,8 @@ def _pointer(value: Any, name: str, is_accessible: Callable[[int], bool]) -> int
     if pointer and on_gpu(value) is not True and not is_accessible(pointer):
         where = f" on {value.device}" if hasattr(value, "device") else ""
         raise ValueError(
-            f"argument {name}: Pointer argument cannot be accessed from Triton (cpu tensor?): a {type(value).__name__}{where}; move it to the GPU"
+            f"argument {name}: Pointer argument cannot be accessed from Triton (cpu tensor?): "
+            f"a {type(value).__name__}{where}; move it to the GPU"
         )
     return pointer
 

@@ -3,13 +3,14 @@
 For each kernel, a Python function is generated that has the kernel's own parameters, so that Python binds the arguments. Once a call has
 been through the general path (`JITFunction.launch`), the function is generated again for the classes of the arguments seen: it reads each
 array's address once, looks the compiled kernel up by what it is specialized on, packs the arguments into a frame and calls the driver.
-Whatever it was not made for (another class, a hook, an option other than the usual four, an integer that does not fit) goes the general way.
+Whatever it was not made for (another class, a hook, an option other than the usual, an integer that does not fit) goes the general way.
 
     def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, ..., **_options):
         if type(x) is Tensor and ... and type(n) is int and type(B) is int and not (_options or enter_hooks or ...):
             p0 = x.data_ptr()
             ...
-            pool, block, ctas, function, make, kernel = table[x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, ...]
+            key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
+            pool, block, ctas, function, make, kernel = table[key]
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -24,9 +25,8 @@ from ctypes import c_void_p
 from inspect import Parameter
 from typing import Any
 
-from tilewright.compiler.frontend.function import KernelFunction
-
 from tilewright import knobs
+from tilewright.compiler.frontend.function import KernelFunction
 
 from .arrays import on_gpu
 from .launch import Packing, attributes_of, block_bytes, format_of, make_frame, packing
@@ -58,7 +58,7 @@ def _generate(fn: KernelFunction, fast: list[str], scope: dict[str, Any]) -> Cal
     options = ", ".join([f"{name!r}: {name}" for name in own] + ["**_tw_options"])
     lines = [f"def _tw_launch({', '.join(parameters)}):", *("    " + line for line in fast)]
     lines.append(f"    return _tw_miss(_tw_grid, {{{bound}}}, {{{options}}})")
-    exec(compile("\n".join(lines), f"<launcher of {fn.__name__}>", "exec"), scope)
+    exec(compile("\n".join(lines), f"<launcher of {fn.__name__}>", "exec"), scope)  # noqa: S102
     function = scope["_tw_launch"]
     function.__name__ = fn.__name__
     function.__qualname__ = fn.__qualname__

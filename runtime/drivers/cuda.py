@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright.compiler.backends.base import GPUTarget
-
 from tilewright.errors import OutOfResources
 
 from . import libcuda
@@ -65,7 +64,7 @@ class CudaUtils:
 
 
 def ensure_context() -> int:
-    """Index of the device of this thread's current context; device 0's primary context (the one torch uses) is made current if there is none."""
+    """Index of the device of this thread's context; without one, device 0's primary context (the one torch uses) is made current."""
     lib, context, device = libcuda.library(), c_void_p(), c_int()
     check(lib.cuCtxGetCurrent(byref(context)), "cuCtxGetCurrent")
     if not context.value:
@@ -142,7 +141,7 @@ class CudaDriver(GPUDriver):
         return libcuda.library()["cuLaunchKernelEx"]
 
     def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple[int, int, int], function: c_void_p) -> None:
-        """After a launch that returned `status`: nothing to do for an empty grid, a retry if the thread had no context, else RuntimeError."""
+        """After a launch that returned `status`: nothing for an empty grid, a retry if the thread had no context, else RuntimeError."""
         if 0 in grid:
             return
         if status in libcuda.NO_CONTEXT:

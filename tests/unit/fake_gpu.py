@@ -10,7 +10,7 @@ from tilewright.compiler.backends.base import GPUTarget
 from tilewright.compiler.kernel import Artefacts, CompiledKernel
 from tilewright.runtime.drivers import libcuda
 from tilewright.runtime.drivers.base import GPUDriver
-from tilewright.runtime.launch import FORMATS, GenericLauncher, flatten
+from tilewright.runtime.launch import FORMATS, GenericLauncher
 
 
 class Tensor:
@@ -87,10 +87,10 @@ class FakeDriver(GPUDriver):
         c = libcuda.LaunchConfig.from_address(config.value)
         kernel = self.kernels[function.value]
         kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
-        leaves = flatten(kinds, [_Shape()] * len(kinds), list(kernel.src.fn.arg_names))
+        leaves = leaf_kinds(tuple(kinds))
         table = (ctypes.c_void_p * len(leaves)).from_address(pointers.value)
         values = []
-        for (kind, _, _), at in zip(leaves, table, strict=True):
+        for kind, at in zip(leaves, table, strict=True):
             code = "Q" if kind.startswith("*") else FORMATS[kind]
             values.append(struct.unpack("<" + code, ctypes.string_at(at, struct.calcsize("<" + code)))[0])
         attributes = (libcuda.LaunchAttribute * c.count).from_address(c.attributes) if c.count else ()
@@ -108,16 +108,11 @@ class FakeDriver(GPUDriver):
         return self.status if 0 not in tuple(c.grid) else 1
 
 
-class _Shape(tuple):
-    """Any tuple or descriptor: only its types are looked at."""
-
-    base, shape, strides = None, (0, 0), (0, 0)
-
-    def __getitem__(self, index: int) -> _Shape:
-        return self
-
-    def __iter__(self) -> Any:
-        return iter([self] * 8)
+def leaf_kinds(kind: Any) -> list[str]:
+    """The types of what is passed for one parameter."""
+    if isinstance(kind, tuple):
+        return [leaf for part in kind for leaf in leaf_kinds(part)]
+    return [] if kind == "constexpr" else [kind]
 
 
 def fake_compile(compiled: list) -> Any:

@@ -58,9 +58,12 @@ class NvidiaBackend(BaseBackend):
 
 
 def _run_passes(module: Any, entries: list, compilation: Compilation) -> None:
+    from mlir import ir
+
     from ...passes import registry
 
-    registry.run(module.operation, entries, verify=knobs.compilation.verify)
+    with module.context, ir.Location.unknown():
+        registry.run(module.operation, entries, verify=knobs.compilation.verify)
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
@@ -79,8 +82,7 @@ def _make_ttgir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
 
 def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     """Lower to LLVM IR text; the passes leave shared memory in bytes and the final number of warps on the module."""
-    from mlir.dialects.llvm import translate_module_to_llvmir
-
+    from ...lowering import lower
     from . import pipeline
 
     _run_passes(module, pipeline.llir(c.options), c)
@@ -88,7 +90,7 @@ def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps")):
         if attribute in attributes:
             metadata[key] = attributes[attribute].value
-    return translate_module_to_llvmir(module.operation)
+    return lower.to_llvmir(lower.lower_to_llvm(module, c.target, c.options))
 
 
 def _make_ptx(ir: str, metadata: dict[str, Any], c: Compilation) -> str:
@@ -108,5 +110,5 @@ def _make_cubin(ptx: str, metadata: dict[str, Any], c: Compilation) -> bytes:
     metadata["n_regs"] = cubin.n_regs
     metadata["n_spills"] = cubin.stack // 4
     metadata["n_max_threads"] = ptxas.max_threads(cubin.n_regs)
-    metadata["ptxas_warnings"] = cubin.warnings
+    metadata["ptxas_warnings"] = tuple(cubin.warnings)
     return cubin.binary

@@ -30,7 +30,7 @@ IGNORED = {
 
 @dataclass(frozen=True)
 class NvidiaOptions:
-    """Compile options of one kernel. Sizes: `num_warps` warps of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread."""
+    """Compile options of one kernel: `num_warps` of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread."""
 
     num_warps: int = 4
     num_stages: int = 3

@@ -161,8 +161,8 @@ def _error(status: int, log: str, ptx: str, options: NvidiaOptions) -> Exception
     arch = ARCHS[options.capability]
     if "is not defined for option 'gpu-name'" in log or re.search(r"Unsupported \.version", log):
         return ToolchainError(
-            f"{find_ptxas()} is too old for {arch.chip} or the PTX version: it needs CUDA {arch.cuda} or newer; pip install -U nvidia-cuda-nvcc, "
-            f"or set TRITON_PTXAS_PATH.\n{log.strip()}"
+            f"{find_ptxas()} is too old for {arch.chip} or the PTX version: it needs CUDA {arch.cuda} or newer; "
+            f"pip install -U nvidia-cuda-nvcc, or set TRITON_PTXAS_PATH.\n{log.strip()}"
         )
     handle, path = tempfile.mkstemp(prefix="tilewright-", suffix=".ptx")
     with os.fdopen(handle, "w", encoding="utf-8") as file:

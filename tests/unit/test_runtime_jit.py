@@ -1,0 +1,356 @@
+"""`@jit` with a driver that records launches: binding, specialization, launch options, hooks, grids, threads, devices."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import pytest
+from fake_gpu import FakeDriver, Tensor, fake_compile
+
+import tilewright.language as tl
+import tilewright.runtime.jit as jit_module
+from tilewright import knobs
+from tilewright.runtime import driver
+from tilewright.runtime.jit import JITFunction, jit
+from tilewright.runtime.specialize import specialize_value
+
+CAPTURED = 3
+
+
+def constexpr(value: Any) -> Any:
+    """Captured constants must be `tl.constexpr` objects for the front end; the runtime only compares them."""
+    return value
+
+
+WIDTH = constexpr(5)
+
+
+def add(x, y, o, n, B: tl.constexpr):
+    pass
+
+
+def scalars(a, b: tl.int64, c: tl.float16, d: tl.constexpr = 7, *, e=None):
+    pass
+
+
+def captures(x, n):
+    n + WIDTH
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    fake = FakeDriver()
+    driver.set_active(fake)
+    fake.compiled = []
+    monkeypatch.setattr(jit_module, "compile", fake_compile(fake.compiled))
+    yield fake
+    driver.reset_active()
+
+
+def tensors(count: int = 3, dtype: str = "float32") -> list[Tensor]:
+    return [Tensor(4096 * (i + 1), dtype) for i in range(count)]
+
+
+def run_twice(launch, gpu) -> list[dict]:
+    """The records of one launch through the general path and one through generated code."""
+    launch()
+    launch()
+    first, second = gpu.launches[-2:]
+    assert {k: v for k, v in first.items()} == {k: v for k, v in second.items()}
+    return second
+
+
+def test_first_and_later_launches_are_the_same(gpu):
+    kernel = jit(add)
+    seen = run_twice(lambda: kernel[(4, 2)](*tensors(), 1000, B=1024, num_warps=8), gpu)
+    assert seen["values"] == [4096, 8192, 12288, 1000]
+    assert seen["grid"] == (4, 2, 1)
+    assert seen["block"] == (256, 1, 1)
+    assert seen["stream"] == 77
+    assert seen["shared"] == 128
+    assert len(gpu.compiled) == 1
+
+
+def test_generated_code_is_used(gpu, monkeypatch):
+    kernel = jit(add)
+    args = tensors()
+    kernel[(1,)](*args, 1000, B=64)
+    monkeypatch.setattr(JITFunction, "launch", lambda *_: pytest.fail("took the general path"))
+    for n in (1000, 1008 - 8, 2024, 5):
+        kernel[(1,)](*args, n, 64)
+        assert gpu.launches[-1]["values"][-1] == n
+
+
+def test_the_stream_and_the_grid_are_read_at_each_launch(gpu):
+    kernel = jit(add)
+    for stream, grid in ((1, (1,)), (2, (2, 3)), (3, (4, 5, 6)), (4, lambda meta: (meta["n"] // meta["B"],)), (5, [7])):
+        gpu.stream = stream
+        kernel[grid](*tensors(), 1024, B=64)
+        assert gpu.launches[-1]["stream"] == stream
+    assert [launch["grid"] for launch in gpu.launches] == [(1, 1, 1), (2, 3, 1), (4, 5, 6), (16, 1, 1), (7, 1, 1)]
+
+
+def test_specialization_on_divisibility_equality_and_dtype(gpu):
+    kernel = jit(add)
+    for n in (16, 17, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63):
+        kernel[(1,)](*tensors(), n, B=64)
+    kinds = [source.signature["n"] for source, _ in gpu.compiled]
+    assert kinds == ["i32", "i32", "constexpr", "i64", "i64", "u64"]
+    assert [launch["values"][3:] for launch in gpu.launches] == [[16], [17], [], [2**31 - 1], [2**31], [-(2**31) - 1], [2**63]]
+    assert gpu.compiled[0][0].attrs == {(i,): [["tt.divisibility", 16]] for i in range(4)}
+    assert (3,) not in gpu.compiled[1][0].attrs
+    kernel[(1,)](Tensor(4100), *tensors(2, "bfloat16"), 17, B=64)
+    assert list(gpu.compiled[-1][0].signature.values())[:3] == ["*fp32", "*bf16", "*bf16"]
+    assert (0,) not in gpu.compiled[-1][0].attrs
+
+
+def test_equal_values_of_different_types_are_different_constants(gpu):
+    kernel = jit(add)
+    for constant in (1, True, 1.0, 0.0, -0.0, "1", None):
+        for _ in range(2):
+            kernel[(1,)](*tensors(), 16, B=constant)
+    assert [source.constants[(4,)] for source, _ in gpu.compiled] == [1, True, 1.0, 0.0, -0.0, "1", None]
+
+
+def test_arguments_change_class_from_call_to_call(gpu):
+    kernel = jit(add)
+    for n in (5, 2.5, True, None, 5, 2.5, 2**40, 5):
+        kernel[(1,)](*tensors(), n, B=64)
+    assert [launch["values"][3:] for launch in gpu.launches] == [[5], [2.5], [True], [], [5], [2.5], [2**40], [5]]
+
+
+def test_annotations_defaults_and_keyword_only(gpu):
+    kernel = jit(scalars)
+    seen = run_twice(lambda: kernel[(1,)](1, 1, 2.5, e=3), gpu)
+    assert seen["values"] == [1, 2.5, 3]  # a == 1 is compiled in; b is an int64 by its annotation
+    assert gpu.compiled[0][0].signature == {"a": "constexpr", "b": "i64", "c": "fp16", "d": "constexpr", "e": "i32"}
+    assert gpu.compiled[0][0].constants == {(0,): 1, (3,): 7}
+
+
+def test_do_not_specialize(gpu):
+    kernel = jit(do_not_specialize=["n"], do_not_specialize_on_alignment=[0])(add)
+    for n in (1, 16, 17):
+        kernel[(1,)](*tensors(), n, B=64)
+    assert len(gpu.compiled) == 1
+    assert gpu.compiled[0][0].signature["n"] == "i32"
+    assert set(gpu.compiled[0][0].attrs) == {(1,), (2,)}
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def test_tuples_are_flattened(gpu):
+    kernel = jit(add)
+    kernel[(1,)](Pair(Tensor(4096), 1), (3, (4.5, None)), None, (), B=2)
+    assert gpu.compiled[0][0].signature["x"] == Pair("*fp32", "constexpr")
+    assert gpu.compiled[0][0].constants == {(0, 1): 1, (1, 1, 1): None, (2,): None, (4,): 2}
+    assert gpu.launches[0]["values"] == [4096, 3, 4.5]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, ("constexpr", None)),
+        (True, ("u1", None)),
+        (1, ("constexpr", 1)),
+        (0, ("i32", "D")),
+        (-16, ("i32", "D")),
+        (2**31, ("i64", "D")),
+        (2**64 - 1, ("u64", "")),
+        (1.5, ("fp32", None)),
+        ((1, 2.0), (("constexpr", "fp32"), (1, None))),
+        ((), ((), ())),
+    ],
+)
+def test_specialize_value(value, expected):
+    assert specialize_value(value) == expected
+
+
+def test_values_that_no_kernel_takes(gpu):
+    kernel = jit(add)
+    with pytest.raises(OverflowError):
+        kernel[(1,)](*tensors(), 2**64, B=1)
+    with pytest.raises(TypeError, match="argument n of add: failed to specialize argument of type: dict"):
+        kernel[(1,)](*tensors(), {}, B=1)
+    with pytest.raises(TypeError, match="dtype complex64"):
+        kernel[(1,)](*tensors(2), Tensor(4096, "complex64"), 1, B=1)
+
+
+def test_mistakes_in_the_call(gpu):
+    kernel = jit(add)
+    with pytest.raises(TypeError, match="add.* missing 1 required positional argument: 'B'"):
+        kernel[(1,)](*tensors(), 5)
+    with pytest.raises(TypeError, match="multiple values for argument 'n'"):
+        kernel[(1,)](*tensors(), 5, n=6, B=1)
+    with pytest.raises(KeyError, match="Keyword argument num_wraps was specified but unrecognised"):
+        kernel[(1,)](*tensors(), 5, B=1, num_wraps=4)
+    with pytest.raises(ValueError, match="num_warps must be a power of 2"):
+        kernel[(1,)](*tensors(), 5, B=1, num_warps=3)
+    with pytest.raises(RuntimeError, match="Cannot call @triton.jit'd outside of the scope of a kernel"):
+        kernel(1)
+    for grid, error in (((1, 2, 3, 4), ValueError), ((2.5,), TypeError), (5, TypeError), ((-1,), ValueError)):
+        with pytest.raises(error, match="grid of add"):
+            kernel[grid](*tensors(), 5, B=1)
+    kernel[(1,)](*tensors(), 5, B=1)
+    for grid, error in (((1, 2, 3, 4), ValueError), ((2.5,), TypeError), (5, TypeError), ((-1,), ValueError)):
+        with pytest.raises(error, match="grid of add"):
+            kernel[grid](*tensors(), 5, B=1)
+
+
+def test_a_tensor_in_host_memory_is_refused(gpu):
+    kernel = jit(add)
+    x, y, o = tensors()
+    kernel[(1,)](x, y, o, 5, B=1)
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=r"argument y: Pointer argument cannot be accessed from Triton \(cpu tensor\?\): a Tensor on cpu"
+        ):
+            kernel[(1,)](x, Tensor(64, device=-1), o, 5, B=1)
+    kernel[(1,)](x, Tensor(8192, device=-1), o, 5, B=1)  # pinned memory: the driver says that it is accessible
+    assert len(gpu.launches) == 2
+
+
+def test_an_empty_grid_launches_nothing(gpu):
+    kernel = jit(add)
+    kernel[(0,)](*tensors(), 5, B=1)
+    assert gpu.launches == []
+    for _ in range(2):
+        assert kernel[(3, 0)](*tensors(), 5, B=1) is not None
+
+
+def test_warmup_compiles_and_does_not_launch(gpu):
+    kernel = jit(add)
+    compiled = kernel.warmup(*tensors(), 16, B=64, grid=(1,), num_stages=2)
+    assert compiled.name == "add" and not gpu.launches and gpu.loads == 0
+    assert compiled is kernel[(1,)](*tensors(), 32, B=64, num_stages=2)
+    assert len(gpu.compiled) == 1
+
+
+def test_run_is_the_launch_that_tools_call(gpu):
+    kernel = jit(add)
+    assert kernel.run(*tensors(), 16, B=64, grid=(2,), warmup=False) is kernel.run(*tensors(), 16, B=64, grid=(2,), warmup=True)
+
+
+def test_clusters_multiply_the_grid(gpu):
+    kernel = jit(add)
+    seen = run_twice(lambda: kernel[(3,)](*tensors(), 16, B=64, num_ctas=2), gpu)
+    assert seen["grid"] == (6, 1, 1)
+    assert seen["attributes"] == {4: (2, 1, 1), 5: (1, 0, 0)}
+
+
+def test_launch_attributes(gpu):
+    kernel = jit(add)
+    seen = run_twice(lambda: kernel[(3,)](*tensors(), 16, B=64, launch_pdl=True, launch_cooperative_grid=True), gpu)
+    assert {k: v[0] for k, v in seen["attributes"].items()} == {2: 1, 6: 1}
+
+
+def test_hooks(gpu):
+    kernel = jit(add)
+    kernel[(1,)](*tensors(), 16, B=64)
+    calls: list[Any] = []
+    kernel.add_pre_run_hook(lambda *args, **kwargs: calls.append(("pre", len(args))))
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook.add(lambda metadata: calls.append(("enter", metadata["name"])))
+        knobs.runtime.launch_exit_hook.add(lambda metadata: calls.append(("exit", metadata["stream"])))
+        kernel[(1,)](*tensors(), 16, B=64)
+    knobs.runtime.launch_enter_hook = None
+    knobs.runtime.launch_exit_hook = None
+    kernel[(1,)](*tensors(), 16, B=64)
+    assert calls == [("pre", 5), ("enter", "add"), ("exit", 77), ("pre", 5)]
+
+
+def test_compile_hooks(gpu):
+    kernel, seen = jit(add), []
+    with knobs.runtime.scope():
+        knobs.runtime.jit_cache_hook = lambda **facts: seen.append(facts) or True
+        assert kernel[(1,)](*tensors(), 16, B=64) is None
+        assert not gpu.compiled
+        knobs.runtime.jit_cache_hook = None
+        knobs.runtime.jit_post_compile_hook = lambda **facts: seen.append(facts)
+        kernel[(1,)](*tensors(), 16, B=64)
+    assert seen[0]["key"] == seen[1]["key"]
+    assert seen[0]["repr"].endswith(
+        "add[num_warps=4, num_ctas=1, num_stages=3, enable_fp_fusion=True, launch_cooperative_grid=False]"
+        "(x: *fp32, y: *fp32, o: *fp32, n: i32, B: constexpr)"
+    )
+    assert seen[0]["fn"].jit_function is kernel and seen[0]["compile"]["constants"] == {(4,): 64}
+    again = jit(add)
+    again.preload(seen[0]["compile"]["specialization_data"])
+    again[(1,)](*tensors(), 16, B=64)
+    assert len(gpu.compiled) == 2
+    with pytest.raises(ValueError, match="trying to preload for"):
+        jit(scalars).preload(seen[0]["compile"]["specialization_data"])
+
+
+def test_a_captured_constant_that_changes_is_an_error(gpu, monkeypatch):
+    kernel = jit(captures)
+    for _ in range(2):
+        kernel[(1,)](Tensor(), 5)
+    monkeypatch.setitem(globals(), "WIDTH", 6)
+    with pytest.raises(RuntimeError, match="Global variable WIDTH has changed since we compiled this kernel, from 5 to 6"):
+        kernel[(1,)](Tensor(), 5)
+
+
+def test_several_devices(gpu):
+    gpu.devices = 2
+    kernel = jit(add)
+    for device in (0, 1, 0, 1):
+        gpu.device = device
+        kernel[(1,)](*[Tensor(4096 * (i + 1), device=device) for i in range(3)], 16, B=64)
+    functions = [launch["kernel"].function for launch in gpu.launches]
+    assert functions[0] == functions[2] != functions[1] == functions[3]
+
+
+def test_threads_do_not_share_a_frame(gpu):
+    kernel = jit(add)
+    kernel[(1,)](*tensors(), 2, B=64)
+    gpu.launches.clear()
+
+    def work(base: int) -> None:
+        for i in range(200):
+            kernel[(base + 1,)](*tensors(), 1000 * base + i + 2, B=64)
+
+    threads = [threading.Thread(target=work, args=(base,)) for base in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(gpu.launches) == 800
+    for launch in gpu.launches:
+        assert (launch["values"][3] - 2) // 1000 == launch["grid"][0] - 1
+
+
+def num_warps_parameter(x, num_warps: tl.constexpr = 2):
+    pass
+
+
+def test_a_parameter_named_like_an_option_sets_it_too(gpu):
+    kernel = jit(num_warps_parameter)
+    kernel[(1,)](Tensor())
+    kernel[(1,)](Tensor(), num_warps=8)
+    assert [(source.constants[(1,)], options) for source, options in gpu.compiled] == [(2, {}), (8, {"num_warps": 8})]
+
+
+def varargs(x, *rest, B: tl.constexpr):
+    pass
+
+
+def test_varargs(gpu):
+    kernel = jit(varargs)
+    kernel[(1,)](Tensor(), 3, 4.5, B=2)
+    assert gpu.launches[0]["values"] == [4096, 3, 4.5]
+    assert gpu.compiled[0][0].signature == {"x": "*fp32", "rest": ("i32", "fp32"), "B": "constexpr"}
+
+
+def test_what_cannot_be_a_kernel():
+    with pytest.raises(TypeError, match="not support \\*\\*kwargs"):
+        jit(lambda_with_kwargs)
+    with pytest.raises(TypeError, match="takes a Python function"):
+        jit(5)
+
+
+def lambda_with_kwargs(x, **kwargs):
+    pass

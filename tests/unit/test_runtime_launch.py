@@ -1,0 +1,103 @@
+"""How arguments are packed, and the conversion of single values."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.runtime.drivers.libcuda import LaunchConfig
+from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of, make_frame, packing
+
+VALUES = {"?": True, "e": 1.5, "f": 2.5, "d": -3.5}
+
+
+def value_of(code: str):
+    return VALUES.get(code, 7)
+
+
+@given(st.lists(st.sampled_from(sorted(FORMATS.values())), max_size=12))
+def test_values_lie_where_the_pointers_say(codes):
+    layout = packing(codes)
+    passed = list(range(len(codes)))[::2]
+    memory, config, pointers = make_frame(layout, passed, [(4, (2, 1, 1)), (6, (1,))])
+    values = [value_of(code) for code in codes]
+    struct.pack_into(layout.format, memory, 0, *values, 5, 6, 7, struct.pack("<4I", 128, 1, 1, 4096), 1 << 40)
+    table = (ctypes.c_void_p * max(len(passed), 1)).from_address(pointers.value)
+    for address, number in zip(table, passed):
+        code = codes[number]
+        assert address % struct.calcsize("<" + code) == 0 or layout.offsets[number] % struct.calcsize("<" + code) == 0
+        assert struct.unpack("<" + code, ctypes.string_at(address, struct.calcsize("<" + code)))[0] == values[number]
+    c = LaunchConfig.from_address(config.value)
+    assert (tuple(c.grid), tuple(c.block), c.shared, c.stream, c.count) == ((5, 6, 7), (128, 1, 1), 4096, 1 << 40, 2)
+    assert config.value % 8 == ctypes.addressof((ctypes.c_char * 1).from_buffer(memory)) % 8
+    assert struct.unpack("<i4x3I", ctypes.string_at(c.attributes, 20)) == (4, 2, 1, 1)
+
+
+def test_launch_config_is_that_of_the_driver():
+    assert ctypes.sizeof(LaunchConfig) == 56
+    assert LaunchConfig.stream.offset == 32 and LaunchConfig.attributes.offset == 40 and LaunchConfig.count.offset == 48
+
+
+@pytest.mark.parametrize(
+    ("value", "bits"),
+    [
+        (1.0, 0x3F80),
+        (-2.0, 0xC000),
+        (0.0, 0),
+        (math.inf, 0x7F80),
+        (1e39, 0x7F80),
+        (1.00390625, 0x3F80),
+        (1.01171875, 0x3F82),
+        (3.4e38, 0x7F80),
+    ],
+)
+def test_bf16(value, bits):
+    assert bf16_bits(value) == bits
+
+
+def test_bf16_nan():
+    assert bf16_bits(math.nan) & 0x7FC0 == 0x7FC0
+
+
+def test_convert():
+    def yes(_: int) -> bool:
+        return True
+
+    assert convert("fp16", 1e6, "x", yes) == math.inf
+    assert convert("fp32", -1e300, "x", yes) == -math.inf
+    assert convert("i8", -128, "x", yes) == -128
+    assert convert("*fp32", None, "x", yes) == 0
+    assert convert("*fp32", 4096, "x", yes) == 4096
+    with pytest.raises(ValueError, match="argument x: 128 does not fit in i8"):
+        convert("i8", 128, "x", yes)
+    with pytest.raises(TypeError, match="argument x: Pointer argument must be either uint64 or have data_ptr method, not float"):
+        convert("*fp32", 1.5, "x", yes)
+
+
+def test_flatten_takes_tuples_and_descriptors_apart():
+    class Descriptor:
+        base, shape, strides = "base", [8, 16], [16, 1]
+
+    kinds = ["i32", ("constexpr", "*fp32", ("u1",)), "tensordesc<fp16[8, 16]>"]
+    leaves = flatten(kinds, [1, (2, 3, (True,)), Descriptor()], ["a", "b", "d"])
+    assert [(kind, value) for kind, value, _ in leaves] == [
+        ("i32", 1),
+        ("*fp32", 3),
+        ("u1", True),
+        ("*fp16", "base"),
+        ("i32", 8),
+        ("i32", 16),
+        ("i64", 16),
+        ("i64", 1),
+    ]
+    assert leaves[2][2] == "b[2][0]"
+
+
+def test_types_that_are_not_passed_by_value():
+    with pytest.raises(TypeError, match="by value"):
+        format_of("fp8e5")

@@ -1,0 +1,256 @@
+"""LLVM IR to PTX to cubin, IR files as sources, and what goes wrong there. No GPU needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from tilewright import knobs
+from tilewright.compiler.backends import make_backend
+from tilewright.compiler.backends.base import GPUTarget
+from tilewright.compiler.backends.nvidia import libdevice, locate, ptxas, toolchain
+from tilewright.compiler.driver import compile
+from tilewright.compiler.source import IRSource
+from tilewright.errors import CompilationError, PTXASError, ToolchainError
+
+KERNEL = """
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+{declarations}
+define ptx_kernel void @k(ptr addrspace(1) align 16 %a, i32 %n, float %v) "nvvm.reqntid"="64" {{
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p = getelementptr float, ptr addrspace(1) %a, i32 %t
+  %x = load float, ptr addrspace(1) %p
+  {body}
+  store float %y, ptr addrspace(1) %p
+  ret void
+}}
+"""
+ADD = KERNEL.format(declarations="", body="%y = fadd float %x, %v")
+MULTIPLY_ADD = KERNEL.format(declarations="", body="%m = fmul float %x, %v\n  %y = fadd float %m, %v")
+
+needs_ptxas = pytest.mark.skipif(not locate._find("ptxas"), reason="ptxas is not installed")
+
+
+def to_ptx(text: str, capability: int = 90, **options) -> str:
+    return toolchain.llvm_ir_to_ptx(text, "k", capability, 87, reflect_ftz=True, **options)
+
+
+def options(capability: int = 90, **given):
+    return make_backend(GPUTarget("cuda", capability, 32)).parse_options(given)
+
+
+def assemble(ptx: str, **given) -> ptxas.Cubin:
+    job = ptxas.start(options(**given))
+    try:
+        return job.assemble(ptx)
+    finally:
+        job.close()
+
+
+@pytest.fixture
+def empty_cache(tmp_path):
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        yield tmp_path
+
+
+@pytest.mark.parametrize(
+    ("capability", "chip"), [(80, "sm_80"), (86, "sm_86"), (89, "sm_89"), (90, "sm_90a"), (100, "sm_100a"), (120, "sm_120a")]
+)
+def test_ptx_names_target_and_version(capability, chip):
+    ptx = to_ptx(ADD, capability)
+    assert f"\n.target {chip}\n" in ptx and "\n.version 8.7\n" in ptx
+    assert toolchain.entry_name(ptx) == "k"
+
+
+def test_llvm_errors_are_compilation_errors():
+    with pytest.raises(CompilationError, match="LLVM rejects the IR of kernel k"):
+        to_ptx("define nonsense")
+
+
+def test_finish_ptx_drops_debug():
+    assert toolchain.finish_ptx(".version 8.6\n.target sm_90a, debug\n", 87, "sm_90a") == ".version 8.7\n.target sm_90a\n"
+
+
+def test_entry_name_wants_one_kernel():
+    with pytest.raises(ValueError, match="exactly one"):
+        toolchain.entry_name(".visible .entry a() {}\n.visible .entry b() {}\n")
+
+
+@pytest.mark.parametrize("name", ["erff", "sinf", "tanhf", "log1pf", "expm1f", "tgammaf"])
+def test_libdevice_is_linked_by_the_function(name):
+    call = KERNEL.format(declarations=f"declare float @__nv_{name}(float)", body=f"%y = call float @__nv_{name}(float %x)")
+    ptx = to_ptx(call)
+    assert "__nv_" not in ptx and ".func" not in ptx
+    assert ptx.count(".ftz") > toolchain.llvm_ir_to_ptx(call, "k", 90, 87, reflect_ftz=False).count(".ftz")
+
+
+def test_every_function_of_libdevice_can_be_extracted():
+    binding, (_, layout) = toolchain.llvm(), toolchain._target_machine("sm_90a", 87)
+    path = libdevice.find_libdevice()
+    names = libdevice._defined(path, layout)
+    assert len(names) > 300
+    for name in sorted(names)[::7]:
+        binding.parse_assembly(libdevice._extract(path, layout, frozenset([name]))).verify()
+
+
+def test_undefined_functions_are_named():
+    call = KERNEL.format(
+        declarations="declare float @mine(float)\ndeclare float @__nv_nothing(float)", body="%y = call float @mine(float %x)"
+    )
+    with pytest.raises(CompilationError, match="undefined device functions.*mine"):
+        to_ptx(call)
+
+
+def test_user_libraries(tmp_path):
+    path = tmp_path / "mine.bc"
+    module = toolchain.llvm().parse_assembly("define float @mine(float %x) {\n %y = fadd float %x, 42.0\n ret float %y\n}")
+    path.write_bytes(module.as_bitcode())
+    call = KERNEL.format(declarations="declare float @mine(float)", body="%y = call float @mine(float %x)")
+    ptx = to_ptx(call, libraries=(("mine", str(path)),))
+    assert "0f42280000" in ptx and ".func" not in ptx
+    with pytest.raises(ToolchainError, match="cannot read the bitcode library"):
+        to_ptx(call, libraries=(("mine", str(tmp_path / "absent.bc")),))
+
+
+@needs_ptxas
+def test_ptxas_reports_what_a_thread_needs():
+    cubin = assemble(to_ptx(ADD))
+    assert cubin.binary[:4] == b"\x7fELF"
+    assert 0 < cubin.n_regs < 32 and cubin.stack == 0 and cubin.n_spills == 0
+
+
+@needs_ptxas
+def test_idle_work_runs_while_ptxas_does():
+    done = []
+    job = ptxas.start(options())
+    job.assemble(to_ptx(ADD), lambda: done.append(1))
+    job.close()
+    assert done == [1]
+
+
+@needs_ptxas
+def test_a_job_that_is_not_used_ends():
+    job = ptxas.start(options())
+    job.close()
+    assert job._process.returncode is not None and not os.path.exists(job._folder.name)
+
+
+@needs_ptxas
+def test_fp_fusion_and_registers():
+    ptx = to_ptx(MULTIPLY_ADD)
+    assert "--fmad=false" in ptxas.command(options(enable_fp_fusion=False), "a", "b")
+    assert "--maxrregcount=32" in ptxas.command(options(maxnreg=32), "a", "b")
+    assert assemble(ptx, enable_fp_fusion=False).binary != assemble(ptx).binary
+
+
+@needs_ptxas
+def test_ptxas_errors_come_with_a_command_that_repeats_them():
+    with pytest.raises(PTXASError, match="(?s)ptxas.*Repro command: .*ptxas") as error:
+        assemble(to_ptx(ADD).replace("ret;", "nonsense;"))
+    path = re.search(r"(\S+\.ptx) -o", str(error.value))[1]
+    assert "nonsense" in open(path).read()
+    os.unlink(path)
+
+
+@needs_ptxas
+def test_bad_ptx_options_are_ptxas_errors():
+    with pytest.raises(PTXASError, match="Unknown option"):
+        assemble(to_ptx(ADD), ptx_options="--no-such-option")
+
+
+def _fake_ptxas(tmp_path, script: str) -> str:
+    path = tmp_path / "ptxas"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
+def test_a_ptxas_that_is_too_old(tmp_path):
+    with knobs.nvidia.scope():
+        knobs.nvidia.ptxas = _fake_ptxas(tmp_path, "echo \"ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'\"; exit 1")
+        with pytest.raises(ToolchainError, match="too old for sm_90a.*needs CUDA 12.0.*pip install"):
+            assemble(to_ptx(ADD))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
+def test_an_older_ptxas_gets_an_older_version_line(tmp_path):
+    script = """
+for last; do :; done
+input=$(cat "$(echo "$@" | tr ' ' '\\n' | grep -E 'stdin|ptx$' | tail -1)")
+if echo "$input" | grep -q '.version 8.4'; then echo "$input" > "$last"; else
+echo "Unsupported .version 8.7; current version is '8.4'"; exit 1; fi"""
+    with knobs.nvidia.scope():
+        knobs.nvidia.ptxas = _fake_ptxas(tmp_path, script)
+        assert b".version 8.4" in assemble(to_ptx(ADD)).binary
+
+
+def test_no_ptxas(monkeypatch, tmp_path):
+    monkeypatch.setattr(locate, "_find", lambda program: None)
+    with pytest.raises(ToolchainError, match="pip install nvidia-cuda-nvcc"):
+        locate.find_ptxas()
+    with knobs.nvidia.scope():
+        knobs.nvidia.ptxas = str(tmp_path / "absent")
+        with pytest.raises(ToolchainError, match="is not a program"):
+            locate.find_ptxas()
+
+
+def test_parse_log():
+    log = """ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to register pressure
+ptxas info    : Compiling entry function 'k' for 'sm_90a'
+    16 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads
+ptxas info    : Used 255 registers, used 3 barriers, 1024 bytes smem"""
+    cubin = ptxas.parse_log(log, b"")
+    assert (cubin.n_regs, cubin.stack, cubin.n_spills, cubin.barriers, cubin.shared) == (255, 16, 20, 3, 1024)
+    assert len(cubin.warnings) == 1 and "C7510" in cubin.warnings[0]
+
+
+@pytest.mark.parametrize(("registers", "threads"), [(32, 1024), (64, 1024), (65, 896), (128, 512), (255, 256)])
+def test_max_threads(registers, threads):
+    assert ptxas.max_threads(registers) == threads
+
+
+@needs_ptxas
+@pytest.mark.parametrize("level", ["llir", "ptx"])
+def test_files_are_compiled_from_their_stage_on(empty_cache, level):
+    text = "; shared = 2048\n" + ADD if level == "llir" else "// shared = 2048\n" + to_ptx(ADD)
+    path = empty_cache / f"kernel.{level}"
+    path.write_text(text)
+    kernel = compile(str(path), target=GPUTarget("cuda", 90, 32))
+    assert kernel.name == "k" and kernel.metadata.shared == 2048 and kernel.metadata.num_warps == 2
+    assert list(kernel.asm)[-2:] == ["ptx", "cubin"] and kernel.asm["cubin"] == kernel.kernel
+    assert list(kernel.src.signature.values()) == ["*u8", "i32", "fp32"]
+    again = compile(IRSource(path), target=GPUTarget("cuda", 90, 32))
+    assert again.timings == {} and again.asm["ptx"] == kernel.asm["ptx"] and again.hash == kernel.hash
+    assert vars(again.metadata) == vars(kernel.metadata)
+    assert (again.n_regs, again.n_spills, again.n_max_threads) == (kernel.n_regs, 0, 1024)
+
+
+def test_files_that_cannot_be_compiled(tmp_path):
+    path = tmp_path / "kernel.cu"
+    path.write_text("")
+    with pytest.raises(ValueError, match="extension must be one of .ttir, .ttgir, .llir, .ptx"):
+        IRSource(path)
+    path = tmp_path / "kernel.ptx"
+    path.write_text("// nothing")
+    with pytest.raises(ValueError, match="no '.visible .entry'"):
+        IRSource(path)
+
+
+@needs_ptxas
+def test_the_listener_hears_of_each_compilation(empty_cache):
+    path, heard = empty_cache / "kernel.llir", []
+    path.write_text(ADD)
+    with knobs.compilation.scope():
+        knobs.compilation.listener = lambda **facts: heard.append(facts)
+        for _ in range(2):
+            compile(path, target=GPUTarget("cuda", 80, 32))
+    assert [facts["cache_hit"] for facts in heard] == [False, True]
+    assert set(heard[0]["times"]) == {"frontend", "ptx", "cubin"}
+    assert os.path.isfile(heard[1]["metadata_group"]["cubin"])
