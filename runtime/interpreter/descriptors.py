@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.language.dtypes import block_type, dtype
 
 from .memory_access import combine, from_bits, raw_bits
-from .values import Descriptor, Pointers
+from .values import Descriptor, Divergence, Pointers, lifted
 
 _ALIGNMENT = 16  # bytes: what the hardware's descriptors ask of base and strides
 
@@ -20,16 +20,16 @@ class DescriptorMixin:
     def make_descriptor(
         self, base: Pointers, shape: Sequence[np.ndarray], strides: Sequence[np.ndarray], padding: str, ty: block_type
     ) -> Descriptor:
-        strides = tuple(int(s) for s in strides)
-        if int(base.address) % _ALIGNMENT:
-            raise ValueError(f"the base of a tensor descriptor must be aligned to {_ALIGNMENT} bytes, its address is {int(base.address):#x}")
+        shape, strides = (tuple(_same_for_all(n) for n in numbers) for numbers in (shape, strides))
+        if (base.address % _ALIGNMENT).any():
+            raise ValueError(f"the base of a tensor descriptor must be aligned to {_ALIGNMENT} bytes, its address is {base.address:#x}")
         for i, stride in enumerate(strides[:-1]):
             if stride * ty.scalar.itemsize % _ALIGNMENT:
                 raise ValueError(
                     f"the strides of a tensor descriptor must be multiples of {_ALIGNMENT} bytes, "
                     f"stride {i} is {stride} elements of {ty.scalar.itemsize} bytes"
                 )
-        return Descriptor(base, tuple(int(n) for n in shape), strides, padding)
+        return Descriptor(base, shape, strides, padding)
 
     def descriptor_load(self, desc: Descriptor, offsets: Sequence[np.ndarray], ty: block_type, *, cache: str = "", evict: str = ""):
         return self._load_tile(desc, _block_indices(offsets, ty.shape), ty)
@@ -68,23 +68,32 @@ class DescriptorMixin:
         self.memory.store(pointers.address, raw_bits(value, ty.scalar.itemsize), ty.scalar.itemsize, pointers.base, inside)
 
 
+def _same_for_all(number: np.ndarray) -> int:
+    """A scalar as a Python int; a batch of programs must agree on it."""
+    if np.ndim(number) == 0:
+        return int(number)
+    if (number != number[0]).any():
+        raise Divergence
+    return int(number[0])
+
+
 def _block_indices(offsets: Sequence[np.ndarray], shape: tuple[int, ...]) -> list[np.ndarray]:
     """Index along each dimension of the array, one open grid per dimension."""
     return [
-        (np.int64(offset) + np.arange(size)).reshape((1,) * d + (size,) + (1,) * (len(shape) - d - 1))
+        lifted(offset.astype(np.int64), len(shape)) + np.arange(size).reshape((size,) + (1,) * (len(shape) - d - 1))
         for d, (offset, size) in enumerate(zip(offsets, shape, strict=True))
     ]
 
 
 def _row_indices(rows: np.ndarray, column: np.ndarray, shape: tuple[int, ...]) -> list[np.ndarray]:
-    return [rows.astype(np.int64)[:, None], (np.int64(column) + np.arange(shape[1]))[None, :]]
+    return [rows.astype(np.int64)[..., None], lifted(column.astype(np.int64), 2) + np.arange(shape[1])]
 
 
 def _tile(desc: Descriptor, indices: list[np.ndarray], ty: dtype) -> tuple[Pointers, np.ndarray]:
     """(pointers to the elements, which of them lie inside the array)."""
-    shape = np.broadcast_shapes(*(i.shape for i in indices))
+    shape = np.broadcast_shapes(ty.shape, *(i.shape for i in indices))
     offset, inside = np.zeros(shape, np.int64), np.ones(shape, np.bool_)
     for index, size, stride in zip(indices, desc.shape, desc.strides, strict=True):
         offset = offset + index * stride
         inside &= (index >= 0) & (index < size)
-    return Pointers(desc.base.address + offset * ty.scalar.itemsize, desc.base.base), inside
+    return Pointers(lifted(desc.base.address, len(ty.shape)) + offset * ty.scalar.itemsize, desc.base.base), inside

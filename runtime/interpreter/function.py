@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -21,9 +22,13 @@ from ..specialize import specialize_param, specialize_value
 from .arrays import LaunchArrays, is_array
 from .diagnostics import kernel_error, passes_through
 from .memory import Memory
-from .rewrite import rewrite
+from .rewrite import rewrite, talks
 from .session import InterpreterSession
-from .values import Pointers
+from .values import Divergence, Pointers
+
+
+# Programs that run at once, so that the cost of an operation in Python is shared while their blocks still fit in a cache.
+BATCH = 16
 
 
 class InterpretedFunction(KernelInterface, KernelFunction):
@@ -83,16 +88,41 @@ class InterpretedFunction(KernelInterface, KernelFunction):
                 keywords[param.name] = values[param.name]
             else:
                 positional.append(values[param.name])
-        for z in range(size[2]):
-            for y in range(size[1]):
-                for x in range(size[0]):
-                    builder.program = (x, y, z)
-                    try:
-                        python(*positional, **keywords)
-                    except BaseException as error:
-                        if passes_through(error) or knobs.compilation.front_end_debugging:
-                            raise
-                        raise kernel_error(error, builder.program, size) from error
+        programs = [(x, y, z) for z in range(size[2]) for y in range(size[1]) for x in range(size[0])]
+        batch = 1 if sys.gettrace() is not None or talks(python) else BATCH
+        done = 0
+        while done < len(programs):
+            some = programs[done : done + batch]
+            builder.place(some)
+            if len(some) > 1 and self._run_batch(session, positional, keywords):
+                done += len(some)
+                continue
+            if len(some) > 1:
+                batch = 1 if batch < 4 else batch // 4  # where programs part ways once, they mostly do again
+            for program in some:
+                builder.place([program])
+                try:
+                    python(*positional, **keywords)
+                except BaseException as error:
+                    if passes_through(error) or knobs.compilation.front_end_debugging:
+                        raise
+                    raise kernel_error(error, program, size) from error
+            done += len(some)
+
+    def _run_batch(self, session: InterpreterSession, positional: list[Any], keywords: dict[str, Any]) -> bool:
+        """Run the programs of a batch at once; False, with memory as it was, if they cannot: they part ways, print, or meet an error."""
+        memory = session.builder.memory
+        memory.begin()
+        try:
+            self.python(*positional, **keywords)
+        except Exception:  # noqa: BLE001  (a true error comes again, in the program that makes it)
+            memory.rollback()
+            return False
+        except BaseException:
+            memory.rollback()
+            raise
+        memory.commit()
+        return True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A call from another kernel."""
@@ -114,6 +144,8 @@ def call_kernel_function(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             raise TypeError(
                 f"argument {param.name} of {fn.__name__}() is annotated tl.constexpr, but gets {core.type_of(value)}, known only at run time"
             )
+    if core.active().builder.batch and talks(fn.python):
+        raise Divergence
     return fn.python(*args, **kwargs)
 
 

@@ -65,6 +65,25 @@ class Memory:
         self._allocations: list[Allocation] = []
         self._starts: list[int] = []
         self._bases: list[Base] = []
+        self._undo: list[tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+
+    def begin(self) -> None:
+        """From now on remember what is overwritten, for `rollback`."""
+        self._undo = []
+
+    def commit(self) -> None:
+        """Keep what was written since `begin`."""
+        self._undo = None
+
+    def rollback(self) -> None:
+        """Undo what was written since `begin`."""
+        for view, index, old in reversed(self._undo or []):
+            view[index] = old
+        self._undo = None
+
+    def _remember(self, view: np.ndarray, index: np.ndarray) -> None:
+        if self._undo is not None:
+            self._undo.append((view, index, view[index]))
 
     @property
     def allocations(self) -> list[Allocation]:
@@ -90,8 +109,12 @@ class Memory:
     def load(
         self, address: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None, fill: np.ndarray | None = None
     ) -> np.ndarray:
-        """Raw unsigned integers of `itemsize` bytes at `address`, in its shape; masked-off lanes take `fill`, or 0."""
+        """Raw unsigned integers of `itemsize` bytes at `address`; masked-off lanes take `fill`, or 0. Operands may broadcast."""
         if mask is not None and not mask.all():
+            if fill is not None and not mask.shape == address.shape == fill.shape:
+                address, mask, fill = np.broadcast_arrays(address, mask, fill)
+            elif mask.shape != address.shape:
+                address, mask = np.broadcast_arrays(address, mask)
             out = np.zeros(address.shape, RAW[itemsize]) if fill is None else np.array(fill)
             active = address[mask]
             if active.size:
@@ -107,17 +130,25 @@ class Memory:
         return out
 
     def store(self, address: np.ndarray, raw: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None) -> None:
-        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address, the last wins."""
+        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address, the last wins. Operands may broadcast."""
+        if raw.shape != address.shape:
+            address, raw = np.broadcast_arrays(address, raw)
         if mask is not None and not mask.all():
+            if mask.shape != address.shape:
+                address, raw, mask = np.broadcast_arrays(address, raw, mask)
             address, raw = address[mask], raw[mask]
             if not address.size:
                 return
         for _, view, where, index in self._spans(address, itemsize, base, "store"):
+            self._remember(view, index)
             view[index] = raw if where is None else raw[where]
 
     def cells(self, address: np.ndarray, itemsize: int, base: Base | None) -> list[tuple[np.ndarray, np.ndarray | None, np.ndarray]]:
         """For a read-modify-write of a 1-D block: (elements, lanes or None for all, index per lane) for each array touched."""
-        return [(view, where, index) for _, view, where, index in self._spans(address, itemsize, base, "atomic")]
+        spans = self._spans(address, itemsize, base, "atomic")
+        for _, view, _, index in spans:
+            self._remember(view, index)
+        return [(view, where, index) for _, view, where, index in spans]
 
     def _spans(self, address: np.ndarray, itemsize: int, base: Base | None, access: str) -> list:
         """(allocation, its elements, lanes or None for all, index per lane); faults if a lane is out of bounds or misaligned."""

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.language.dtypes import dtype
 
 from .memory import RAW, Base, Memory, MemoryFault
-from .values import Handle, Pointers, from_real, numpy_dtype, real_values, unsigned
+from .values import Divergence, Handle, Pointers, from_real, numpy_dtype, real_values, unsigned
 
 _RMW: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "add": np.add,
@@ -49,6 +49,7 @@ class MemoryMixin:
     """`addptr`, `load`, `store` and the atomics."""
 
     memory: Memory
+    batch: int  # programs that run at once; 0 for one that runs alone
 
     def addptr(self, ptr: Pointers, offset: np.ndarray, offset_ty: dtype, ty: dtype) -> Pointers:
         itemsize = ty.scalar.element_ty.itemsize
@@ -95,6 +96,8 @@ class MemoryMixin:
     def atomic_poll(
         self, ptr: Pointers, expected: np.ndarray, timeout: np.ndarray | None, ty: dtype, *, sem: str = "acquire", scope: str = "gpu"
     ) -> np.bool_:
+        if self.batch:
+            raise Divergence
         found = self.load(ptr, None, None, ty)
         if found == expected:
             return np.bool_(True)
@@ -111,10 +114,12 @@ class MemoryMixin:
         """Replace memory by `update(old, lanes)`, `lanes` picking the lanes that `old` stands for out of an operand; returns the old values.
 
         Lanes act in row-major order: each sees what earlier ones at its address have done."""
-        shape, itemsize, element = ptr.address.shape, ty.scalar.itemsize, numpy_dtype(ty)
-        active = np.arange(ptr.address.size) if mask is None else np.flatnonzero(mask)
-        old = np.zeros(ptr.address.size, element)
-        address = ptr.address.ravel()[active]
+        itemsize, element = ty.scalar.itemsize, numpy_dtype(ty)
+        shape = (self.batch, *ty.shape) if self.batch else ptr.address.shape  # each program of a batch acts, on one address or many
+        addresses = np.broadcast_to(ptr.address, shape).ravel()
+        active = np.arange(addresses.size) if mask is None else np.flatnonzero(np.broadcast_to(mask, shape))
+        old = np.zeros(addresses.size, element)
+        address = addresses[active]
         for turn in _turns(address):
             lanes = active[turn]
             for view, where, index in self.memory.cells(address[turn], itemsize, ptr.base):
@@ -122,7 +127,7 @@ class MemoryMixin:
                 memory = view.view(element)
                 before = memory[index]
                 old[these] = before
-                memory[index] = update(before, lambda x, these=these: np.asarray(x).ravel()[these])
+                memory[index] = update(before, lambda x, these=these: np.broadcast_to(x, shape).ravel()[these])
         return old.reshape(shape)
 
 

@@ -18,7 +18,7 @@ from .memory_access import MemoryMixin
 from .products import ProductMixin
 from .regions import RegionMixin
 from .shapes import ShapeMixin
-from .values import Handle, numpy_dtype, python_values
+from .values import Divergence, Handle, numpy_dtype, python_values
 
 
 class DeviceAssertion(AssertionError):
@@ -26,16 +26,22 @@ class DeviceAssertion(AssertionError):
 
 
 class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, ProductMixin, RegionMixin):
-    """`language.builder.Builder` over NumPy; `program` is the place of the running program in `grid`. Handles are those of `values`."""
+    """`language.builder.Builder` over NumPy, for the programs that `place` names. Handles are those of `values`."""
 
     def __init__(self, memory: Memory, grid: tuple[int, int, int]):
         super().__init__()
         self.memory = memory
         self.grid = grid
-        self.program = (0, 0, 0)
+        self.place([(0, 0, 0)])
 
-    def program_id(self, axis: int) -> np.int32:
-        return np.int32(self.program[axis])
+    def place(self, programs: Sequence[tuple[int, int, int]]) -> None:
+        """Run as the program at this place of the grid, or as a batch of several."""
+        self.programs = programs
+        self.batch = len(programs) if len(programs) > 1 else 0
+        self._ids = [np.array(ids, np.int32) if len(set(ids)) > 1 else np.int32(ids[0]) for ids in zip(*programs, strict=True)]
+
+    def program_id(self, axis: int) -> np.ndarray:
+        return self._ids[axis]
 
     def num_programs(self, axis: int) -> np.int32:
         return np.int32(self.grid[axis])
@@ -61,7 +67,9 @@ class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, P
         raise NotImplementedError(f"inline assembly cannot be interpreted ({first!r}): run the kernel compiled, or write it with tl operations")
 
     def print(self, prefix: str, args: Sequence[Handle], types: Sequence[dtype], *, hex: bool, is_signed: Sequence[bool]) -> None:
-        place = f"pid ({', '.join(map(str, self.program))})"
+        if self.batch:
+            raise Divergence
+        place = f"pid ({', '.join(map(str, self.programs[0]))})"
         if not args:
             print(f"{place}{prefix}")
         for number, (a, ty, signed) in enumerate(zip(args, types, is_signed, strict=True)):
@@ -75,11 +83,13 @@ class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, P
     def assert_(self, condition: np.ndarray, mask: np.ndarray | None, message: str, ty: dtype) -> None:
         failed = ~np.asarray(condition) if mask is None else ~np.asarray(condition) & mask
         if failed.any():
+            if self.batch:
+                raise Divergence
             at = f" at {[int(i) for i in np.argwhere(failed)[0]]}" if ty.shape else ""
             raise DeviceAssertion(f"assertion failed{at}{': ' + message if message else ''}")
 
     def assume(self, condition: np.ndarray) -> None:
-        if not condition:
+        if not np.all(condition):
             raise DeviceAssertion("tl.assume: the condition does not hold, so compiled code may do anything")
 
     def barrier(self) -> None:

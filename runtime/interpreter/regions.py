@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.language.builder import Combine, Region
 from tilewright.language.dtypes import block_type, dtype
 
-from .values import Handle, Pointers, shaped
+from .values import Divergence, Handle, Pointers, shaped, with_shape
 
 
 class NotOneValue(TypeError):
@@ -23,50 +23,55 @@ class NotOneValue(TypeError):
 class RegionMixin:
     """`reduce`, `scan` and `map_elementwise`."""
 
+    batch: int
+
     def reduce(
         self, sources: Sequence[Handle], axis: int, combine: Combine, types: Sequence[block_type], tys: Sequence[dtype]
     ) -> list[Handle]:
-        columns = [shaped(lambda x: np.moveaxis(x, axis, 0), h) for h in sources]
-        rest = tys[0].shape
-        size = types[0].shape[axis]
+        rank, size, rest = len(types[0].shape), types[0].shape[axis], tys[0].shape
+        columns = [shaped(lambda x: np.moveaxis(x, axis - rank, -rank), h) for h in sources]
         while size > 1:  # neighbours are combined, so the order of operands is kept
             size //= 2
-            columns = _combine(combine, _every_other(columns, 0), _every_other(columns, 1), (size, *rest))
-        return [shaped(lambda x: x[0], c) for c in columns]
+            columns = _combine(combine, _part(columns, rank, 0, None, 2), _part(columns, rank, 1, None, 2), (size, *rest))
+        return [shaped(lambda x: np.squeeze(x, -rank), c) for c in columns]
 
     def scan(
         self, sources: Sequence[Handle], axis: int, reverse: bool, combine: Combine, types: Sequence[block_type]
     ) -> list[Handle]:
-        shape = types[0].shape
-        rest = shape[:axis] + shape[axis + 1 :]
-        columns = [shaped(lambda x: np.moveaxis(x, axis, 0)[:: -1 if reverse else 1], h) for h in sources]
-        columns = _scan(combine, columns, shape[axis], rest)
-        return [shaped(lambda x: np.moveaxis(x[:: -1 if reverse else 1], 0, axis), c) for c in columns]
+        shape, rank = types[0].shape, len(types[0].shape)
+        step = -1 if reverse else 1
+        columns = [shaped(lambda x: np.moveaxis(x, axis - rank, -rank), h) for h in sources]
+        columns = _scan(combine, _part(columns, rank, None, None, step), shape[axis], shape[:axis] + shape[axis + 1 :])
+        return [shaped(lambda x: np.moveaxis(x, -rank, axis - rank), c) for c in _part(columns, rank, None, None, step)]
 
     def map_elementwise(self, sources: Sequence[Handle], pack: int, body: Region, types: Sequence[block_type]) -> list[Handle]:
         shape, count = types[0].shape, types[0].numel // pack
-        lanes = [shaped(lambda x, i=i: x.reshape(count, pack)[:, i], h) for h in sources for i in range(pack)]
+        lanes = [shaped(lambda x, i=i: with_shape(x, (count, pack))[..., i], h) for h in sources for i in range(pack)]
         try:
             results = body(lanes)
         except NotOneValue:
+            if self.batch:
+                raise Divergence from None
             rows = [body([shaped(lambda x, r=r: x[r], lane) for lane in lanes]) for r in range(count)]
             results = [_stack(column) for column in zip(*rows, strict=True)]
-        results = [shaped(lambda x: np.broadcast_to(x, (count,)), r) for r in results]
-        return [
-            shaped(lambda x: x.reshape(shape), _stack(results[i : i + pack], axis=1)) for i in range(0, len(results), pack)
-        ]
+        results = [shaped(lambda x: np.broadcast_to(x, np.broadcast_shapes((count,), x.shape)), r) for r in results]
+        return [shaped(lambda x: with_shape(x, shape), _stack(results[i : i + pack], -1)) for i in range(0, len(results), pack)]
 
 
-def _every_other(columns: list[Handle], start: int) -> list[Handle]:
-    return [shaped(lambda x: x[start::2], c) for c in columns]
+def _part(columns: list[Handle], rank: int, start: int | None, end: int | None, step: int = 1) -> list[Handle]:
+    """A slice along the first dimension of blocks of `rank`."""
+    index = (..., slice(start, end, step), *(slice(None),) * (rank - 1))
+    return [shaped(lambda x: x[index], c) for c in columns]
 
 
 def _combine(combine: Combine, left: list[Handle], right: list[Handle], shape: tuple[int, ...]) -> list[Handle]:
     """Combine blocks of `shape`, element by element if need be."""
     try:
         results = combine([*left, *right], shape)
-        return [shaped(lambda x: np.broadcast_to(x, shape), r) for r in results]
+        return [shaped(lambda x: np.broadcast_to(x, np.broadcast_shapes(shape, x.shape)), r) for r in results]
     except NotOneValue:
+        if any((h.address if type(h) is Pointers else h).ndim > len(shape) for h in (*left, *right)):
+            raise Divergence from None
         operands = [shaped(lambda x: x.reshape(-1), h) for h in (*left, *right)]
         count = (operands[0].address if type(operands[0]) is Pointers else operands[0]).size
         rows = [combine([shaped(lambda x, i=i: x[i], h) for h in operands]) for i in range(count)]
@@ -77,26 +82,37 @@ def _scan(combine: Combine, columns: list[Handle], size: int, rest: tuple[int, .
     """Inclusive scan along dimension 0: scan the sums of pairs, then fill in the even places."""
     if size == 1:
         return columns
-    half = size // 2
-    even = _every_other(columns, 0)
-    odd = _scan(combine, _combine(combine, even, _every_other(columns, 1), (half, *rest)), half, rest)
+    half, rank = size // 2, 1 + len(rest)
+    even = _part(columns, rank, 0, None, 2)
+    odd = _scan(combine, _combine(combine, even, _part(columns, rank, 1, None, 2), (half, *rest)), half, rest)
     if half > 1:  # blocks are powers of two in size: lane 0, which has nothing before it, goes along and is replaced
-        before = [_concatenate(shaped(lambda x: x[:1], e), shaped(lambda x: x[:-1], o)) for e, o in zip(even, odd, strict=True)]
-        later = _combine(combine, before, even, (half, *rest))
-        even = [_concatenate(shaped(lambda x: x[:1], e), shaped(lambda x: x[1:], x)) for e, x in zip(even, later, strict=True)]
-    return [shaped(lambda x: x.reshape(size, *rest), _stack(pair, axis=1)) for pair in zip(even, odd, strict=True)]
+        first = _part(even, rank, 0, 1)
+        before = _concatenated(first, _part(odd, rank, 0, -1), rank)
+        even = _concatenated(first, _part(_combine(combine, before, even, (half, *rest)), rank, 1, None), rank)
+    return [shaped(lambda x: with_shape(x, (size, *rest)), _stack(pair, -rank)) for pair in zip(even, odd, strict=True)]
 
 
 def _stack(handles: Sequence[Handle], axis: int = 0) -> Handle:
+    """Join blocks of one shape along a new dimension; one that differs between programs makes all differ."""
     if type(handles[0]) is Pointers:
-        return Pointers(np.stack([h.address for h in handles], axis), _common_base(handles))
-    return np.stack(handles, axis)
+        return Pointers(np.stack(np.broadcast_arrays(*(h.address for h in handles)), axis), _common_base(handles))
+    return np.stack(np.broadcast_arrays(*handles), axis)
 
 
-def _concatenate(a: Handle, b: Handle) -> Handle:
-    if type(a) is Pointers:
-        return Pointers(np.concatenate((a.address, b.address)), _common_base((a, b)))
-    return np.concatenate((a, b))
+def _concatenated(left: list[Handle], right: list[Handle], rank: int) -> list[Handle]:
+    """Join blocks of `rank` along their first dimension, pair by pair."""
+
+    def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if a.ndim < b.ndim:
+            a = np.broadcast_to(a, (b.shape[0], *a.shape))
+        elif b.ndim < a.ndim:
+            b = np.broadcast_to(b, (a.shape[0], *b.shape))
+        return np.concatenate((a, b), -rank)
+
+    return [
+        Pointers(join(a.address, b.address), _common_base((a, b))) if type(a) is Pointers else join(a, b)
+        for a, b in zip(left, right, strict=True)
+    ]
 
 
 def _common_base(handles: Sequence[Pointers]):

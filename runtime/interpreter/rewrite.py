@@ -25,6 +25,8 @@ _HELPERS = (
     "plain",
 )  # fmt: skip
 
+_TALKING = {"print", "breakpoint", "input", "pdb", "set_trace", "device_print"}
+
 # every code object that runs a kernel's lines -> the function's name; diagnostics finds the user's frames by it
 KERNEL_CODES: dict[CodeType, str] = {}
 
@@ -76,6 +78,11 @@ def _register(code: CodeType, name: str) -> None:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             _register(inner, name)
+
+
+def talks(python: FunctionType) -> bool:
+    """Whether a kernel's own code prints or enters a debugger: then its programs run one by one."""
+    return not _TALKING.isdisjoint(python.__code__.co_names)
 
 
 def _shift_columns(tree: ast.AST, columns: int) -> None:

@@ -12,7 +12,7 @@ from tilewright.language.semantic.session import Semantic
 from .memory import Memory
 from .numpy_builder import NumpyBuilder
 from .regions import NotOneValue
-from .values import python_values
+from .values import Divergence, python_values
 
 
 class InterpreterOptions:
@@ -40,6 +40,10 @@ class InterpreterSession(Semantic):
 
     def concrete(self, value: tensor) -> bool | int | float:
         values = python_values(value.handle, value.type)
+        if values.ndim > len(value.type.shape):
+            if (values != values[0]).any():
+                raise Divergence
+            values = values[0]
         if values.size != 1:
             if values.dtype == np.bool_:
                 raise NotOneValue(
@@ -51,5 +55,7 @@ class InterpreterSession(Semantic):
 
     def show(self, value: tensor) -> str:
         values = python_values(value.handle, value.type)
+        if values.ndim > len(value.type.shape):
+            raise Divergence
         shape = f"[{', '.join(map(str, value.type.shape))}]" if value.type.shape else ""
         return f"{value.dtype}{shape} {np.array2string(values, separator=', ')}"

@@ -3,10 +3,15 @@
 A scalar or block is a NumPy array (rank 0 or a NumPy scalar for a scalar) of the dtype `numpy_dtype(ty)`: integers are signed whatever
 their signedness in the language, int1 is bool, bf16 and fp8 are their bits. Pointers are `Pointers`, descriptors `Descriptor`.
 Handles are never changed in place: `splat` and `broadcast` give views.
+
+Several programs may run at once, as a *batch*. A value that differs between them has one more dimension, in front, with an element per
+program; a value that is the same for all does not have it. NumPy's broadcasting lets the two mix in elementwise operations, the others
+count dimensions from the back.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -68,6 +73,20 @@ def shaped(function: Callable[[np.ndarray], np.ndarray], handle: Handle) -> Hand
     if type(handle) is Pointers:
         return Pointers(function(handle.address), handle.base)
     return function(handle)
+
+
+def with_shape(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """`x` in another shape with as many elements, its batch dimension kept."""
+    return x.reshape(shape) if x.size == math.prod(shape) else x.reshape(-1, *shape)
+
+
+def lifted(x: np.ndarray, rank: int) -> np.ndarray:
+    """A scalar, ready to be combined with blocks of `rank`: a batch dimension comes in front of theirs."""
+    return x.reshape(*x.shape, *(1,) * rank) if np.ndim(x) else x
+
+
+class Divergence(Exception):
+    """Programs of a batch need different Python values: they have to run one after another."""
 
 
 def unsigned(a: np.ndarray) -> np.ndarray:
