@@ -128,6 +128,7 @@ class IRSource:
         if self.ext in ("llir", "ptx"):
             return self.src
         from mlir import ir
+
         from tilewright.dialects import context
 
         with context():

@@ -57,40 +57,43 @@ class NvidiaBackend(BaseBackend):
             job.close()
 
 
-def _run_passes(module: Any, entries: list, compilation: Compilation) -> None:
+def _run_passes(module: Any, entries: list) -> None:
     from mlir import ir
+
+    from tilewright.dialects import context
 
     from ...passes import registry
 
-    with module.context, ir.Location.unknown():
+    with context(), ir.Location.unknown():
         registry.run(module.operation, entries, verify=knobs.compilation.verify)
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
     from . import pipeline
 
-    _run_passes(module, pipeline.ttir(c.options), c)
+    _run_passes(module, pipeline.ttir(c.options))
     return module
 
 
 def _make_ttgir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
     from . import pipeline
 
-    _run_passes(module, pipeline.ttgir(c.options), c)
+    _run_passes(module, pipeline.ttgir(c.options))
     return module
 
 
 def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     """Lower to LLVM IR text; the passes leave shared memory in bytes and the final number of warps on the module."""
-    from ...lowering import lower
+    from ...lowering.lower import lower_to_llvm, to_llvmir
     from . import pipeline
 
-    _run_passes(module, pipeline.llir(c.options), c)
+    _run_passes(module, pipeline.llir(c.options))
     attributes = module.operation.attributes
     for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps")):
         if attribute in attributes:
             metadata[key] = attributes[attribute].value
-    return lower.to_llvmir(lower.lower_to_llvm(module, c.target, c.options))
+    lowered = c.timed("lowering", lower_to_llvm, module, c.target, c.options)
+    return c.timed("translation", to_llvmir, lowered, not knobs.compilation.disable_line_info)
 
 
 def _make_ptx(ir: str, metadata: dict[str, Any], c: Compilation) -> str:

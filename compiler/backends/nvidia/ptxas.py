@@ -47,8 +47,6 @@ def command(options: NvidiaOptions, source: str, output: str) -> list[str]:
         flags.append("-lineinfo")
     if not options.enable_fp_fusion:
         flags.append("--fmad=false")
-    if options.maxnreg is not None:
-        flags.append(f"--maxrregcount={options.maxnreg}")
     if knobs.nvidia.disable_ptxas_opt:
         flags += ["--opt-level", "0"]
     flags += shlex.split(options.ptx_options or knobs.nvidia.ptxas_options or "")
