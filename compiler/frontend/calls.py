@@ -19,7 +19,8 @@ from .syntax import visits
 
 
 @visits(ast.Call)
-def visit_call(gen: Generator, node: ast.Call) -> Any:
+def visit_call(gen: Generator, node: ast.Call, discarded: bool = False) -> Any:
+    """A call; `discarded` if it is a statement of its own."""
     fn = gen.visit(node.func)
     args: list[Any] = []
     for arg in node.args:
@@ -32,7 +33,7 @@ def visit_call(gen: Generator, node: ast.Call) -> Any:
         if keyword.arg is None:
             raise gen.unsupported("`**` arguments are not supported in a kernel: write the keywords out", keyword.value)
         kwargs[keyword.arg] = gen.visit(keyword.value)
-    if gen.discarded is node and (reason := getattr(fn, "_must_use_result", False)):
+    if discarded and (reason := getattr(fn, "_must_use_result", False)):
         why = f": {reason}" if isinstance(reason, str) else ""
         raise gen.error(f"The result of {_name(fn)}() is not being used{why}")
     return call(gen, fn, tuple(args), kwargs)
@@ -61,11 +62,11 @@ def call(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if replacement is not None:
         return replacement(gen, *args, **kwargs)
     if getattr(fn, "__tilewright_constexpr_function__", False):  # a bound method forwards the mark
-        return _call_on_constants(gen, fn, args, kwargs, _name(fn))
-    if isinstance(fn, type) or (isinstance(fn, MethodType) and isinstance(fn.__self__, (core.base_value, type))):
-        return _call_host(gen, fn, args, kwargs)
-    if isinstance(getattr(fn, "__self__", None), (core.base_value, tuple, str, dtype)):
         return core.unwrap(fn(*args, **kwargs))
+    if isinstance(fn, type):
+        return _make(gen, fn, args, kwargs)
+    if isinstance(fn, MethodType) or isinstance(getattr(fn, "__self__", None), (tuple, str, dtype)):
+        return core.unwrap(fn(*args, **kwargs))  # written in plain Python: runs now, and may emit operations
     if not callable(fn):
         raise gen.error(f"{describe(fn)} cannot be called")
     raise gen.unsupported(
@@ -74,21 +75,15 @@ def call(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     )
 
 
-def _call_host(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Make an object of a class, or call a method written in plain Python: both run now."""
-    if fn is core.tensor:
+def _make(gen: Generator, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Make an object of a class: an aggregate, a named tuple, an iterator of the language."""
+    if cls is core.tensor:
         raise gen.error("tl.tensor cannot be made in a kernel: use tl.full, tl.zeros or tl.to_tensor")
-    if fn is core.constexpr:
-        return _call_on_constants(gen, core.unwrap, args, kwargs, "tl.constexpr")
-    return core.unwrap(fn(*args, **kwargs))
-
-
-def _call_on_constants(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any], name: str) -> Any:
-    """A host function that runs at compile time: a constexpr_function."""
-    for value in (*args, *kwargs.values()):
-        if core.flatten(value):
-            raise gen.error(f"{name}() runs at compile time and takes constants only, not {describe(value)}")
-    return core.unwrap(fn(*args, **kwargs))
+    if cls is core.constexpr:
+        if core.flatten(args):
+            raise gen.error(f"tl.constexpr takes a constant, not {describe(args[0])}, which is known only at run time")
+        return core.unwrap(*args, **kwargs)
+    return core.unwrap(cls(*args, **kwargs))
 
 
 # ---- Python's builtins ------------------------------------------------------------------------------------------------------------

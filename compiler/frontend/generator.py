@@ -64,7 +64,6 @@ class Generator:
         self.builder = MlirBuilder(self.locate)
         self.frame: Frame | None = None
         self.node: ast.AST | None = None
-        self.discarded: ast.AST | None = None  # the call whose result the current statement drops
         self.outlined: dict[tuple, Any] = {}  # functions kept as functions, see functions.call_outlined
         self._located: ast.AST | None = None
         self._location: ir.Location | None = None
@@ -162,13 +161,12 @@ class Generator:
             value = self.frame.function.resolve(name)
         except NameError as error:
             raise self.place(error) from None
-        if isinstance(value, core.constexpr):
+        if isinstance(value, core.constexpr) or _may_be_captured(value) or knobs.compilation.allow_non_constexpr_globals:
             return core.unwrap(value)
-        if _may_be_captured(value) or knobs.compilation.allow_non_constexpr_globals:
-            return value
+        shown = repr(value) if len(repr(value)) <= 40 else "..."
         raise self.error(
             f"Cannot access global variable {name} from within @jit'ed function: it is a plain {type(value).__name__}, which may change "
-            f"after the kernel is compiled. Make it a constant ({name} = tl.constexpr({value!r})), or pass it as a tl.constexpr argument"
+            f"after the kernel is compiled. Make it a constant ({name} = tl.constexpr({shown})), or pass it as a tl.constexpr argument"
         )
 
     def assign(self, name: str, value: Any) -> None:
@@ -207,7 +205,8 @@ class Generator:
         raise self.unsupported(f"the condition of {what} must be a bool, an int, None or a scalar tensor, not {describe(value)}", test)
 
 
-_USER_ERRORS = (TypeError, ValueError, NameError, NotImplementedError, RuntimeError, ArithmeticError, OverflowError)
+# what the language and host functions raise on a mistake in the kernel; anything else is a mistake of the compiler
+_USER_ERRORS = (TypeError, ValueError, NameError, AttributeError, NotImplementedError, RuntimeError, ArithmeticError)
 
 
 def kernel_function(fn: Any) -> KernelFunction:

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.language import core
 from tilewright.language.semantic.debug import device_assert
 
-from .calls import call
+from .calls import call, visit_call
 from .expressions import binary, unpack
 from .generator import Generator, describe
 from .syntax import contains_return, visits
@@ -23,9 +23,11 @@ def visit_pass(gen: Generator, node: ast.Pass) -> None:
 def visit_expression_statement(gen: Generator, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant):
         return  # a docstring
-    gen.discarded = node.value
-    gen.visit(node.value)
-    gen.discarded = None
+    if isinstance(node.value, ast.Call):
+        gen.node = node.value
+        visit_call(gen, node.value, discarded=True)
+    else:
+        gen.visit(node.value)
 
 
 @visits(ast.Return)

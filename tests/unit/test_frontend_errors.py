@@ -530,6 +530,29 @@ def shapes(out, n):
     tl.store(out + tl.arange(0, 4), tl.arange(0, 4) + tl.arange(0, 8))
 
 
+@tl.core.must_use_result("it changes nothing in place")
+@tl.core.builtin
+def moved(x, _semantic=None):
+    return x
+
+
+@jit
+def drops_result(out, n):
+    moved(scaled(n))
+
+
+@jit
+def scaled(n):
+    tl.static_print(n)
+    return n * 2
+
+
+@jit
+def walrus_in_while(out, n):
+    while (left := n - 1) > 0:
+        tl.store(out, left)
+
+
 @aggregate
 class Point:
     x: tl.tensor

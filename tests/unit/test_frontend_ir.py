@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import NamedTuple
 
 import pytest
@@ -337,6 +338,41 @@ def test_nested_loops_and_branches():
     assert ir.count("scf.for") == 2 and ir.count("scf.if") == 1
 
 
+@jit
+def pruned_assignment(out, n, B: tl.constexpr, SMALL: tl.constexpr):
+    for i in range(n):
+        if SMALL:
+            B = 8
+        tl.store(out + tl.arange(0, B), i)
+
+
+def test_a_constant_assigned_in_a_pruned_branch_stays_constant():
+    assert "iter_args" not in text(pruned_assignment, "*i32 i32", B=32, SMALL=False)
+
+
+@jit
+def find(x, n):
+    if n < 0:
+        return -1
+    v = tl.load(x + n)
+    if v == 0:
+        return n
+    return v
+
+
+@jit
+def early_return_in_a_loop(x, out, n):
+    s = 0
+    for i in range(n):
+        s += find(x, i)
+    tl.store(out, s)
+
+
+def test_early_return_of_a_helper_called_in_a_loop():
+    ir = text(early_return_in_a_loop, "*i32 *i32 i32")
+    assert ir.count("scf.if") == 2 and ir.count("scf.for") == 1
+
+
 # ---- expressions ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -356,6 +392,54 @@ def test_short_circuit_of_constants_and_logic_of_tensors():
     ir = text(logic, "*i32 i32", bias=None, A=2)
     assert ir.count("arith.ori") == 1 and ir.count("scf.if") == 1
     assert "!tile.ptr<f32>" in text(logic, "*i32 *fp32 i32", A=2)
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    EXACT = 2
+
+
+def made_by(factor, fn):
+    @jit
+    def closure(out, n, MODE: tl.constexpr, CONFIG: tl.constexpr):
+        if MODE == Mode.FAST and CONFIG["pad"]:
+            tl.store(out, fn(n, factor))
+        if n.dtype.is_int() and n.dtype.primitive_bitwidth == 32 and "x".upper() in ("X", "Y"):
+            tl.store(out + 1, tl.maximum(n, factor))
+
+    return closure
+
+
+def test_closures_and_constant_objects():
+    fn = made_by(tl.constexpr(3), scale)
+    ir = text(fn, "*i32 i32", MODE=Mode.FAST, CONFIG={"pad": True})
+    assert ir.count("arith.muli") == 1 and ir.count("tile.store") == 2
+    assert text(fn, "*i32 i32", MODE=Mode.EXACT, CONFIG={"pad": True}).count("tile.store") == 1
+    assert text(made_by(tl.constexpr(3), tl.minimum), "*i32 i32", MODE=Mode.FAST, CONFIG={"pad": 1}).count("arith.minsi") == 1
+
+
+class Region:
+    """A context manager that emits a barrier at both ends."""
+
+    def __enter__(self):
+        tl.debug_barrier()
+        return 3
+
+    def __exit__(self, *exc):
+        tl.debug_barrier()
+
+
+@jit
+def with_statement(out, n):
+    with Region() as three:
+        n += three
+    tl.store(out, n)
+
+
+def test_with():
+    lines = [line.strip() for line in text(with_statement, "*i32 i32").splitlines()]
+    first, last = [i for i, line in enumerate(lines) if line == "tile.barrier"]
+    assert any("arith.addi" in line for line in lines[first:last])
 
 
 class Pair(NamedTuple):
@@ -402,6 +486,11 @@ def log2(n):
     return n.bit_length() - 1
 
 
+@constexpr_function
+def half(n):
+    return n // 2
+
+
 @jit
 def host_functions(out, B: tl.constexpr):
     k: tl.constexpr = log2(B)
@@ -409,6 +498,7 @@ def host_functions(out, B: tl.constexpr):
     tl.static_assert(name == "width 0016 4", name)
     tl.static_assert(max(k, 3, B) == 16 and min(2, k) == 2 and int(2.5) == 2 and isinstance(out, tl.tensor) and not hasattr(out, "nothing"))
     tl.static_assert(isinstance(B, tl.constexpr) and B.value == 16 and getattr(tl, "float32") == tl.float32)
+    tl.store(out, half(tl.program_id(0)))
     tl.store(out + tl.arange(0, 2**k), min(B, tl.program_id(0)) + max(1, tl.program_id(1), 2))
 
 
