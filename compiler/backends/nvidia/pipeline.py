@@ -55,4 +55,4 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
 
 def llir(options: NvidiaOptions) -> list[Entry]:
     """Place shared memory and barriers, then lower to the LLVM dialect."""
-    return []
+    return ["tilegpu-allocate-shared", "tilegpu-insert-barriers"]
