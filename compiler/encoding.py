@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from mlir import ir
+
 from tilewright.compiler.layouts import INPUTS, LinearLayout, SharedLayout
 from tilewright.dialects import tilegpu
 

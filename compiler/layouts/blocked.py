@@ -60,8 +60,9 @@ def blocked(
 ) -> LinearLayout:
     """Return the blocked layout: a thread owns a block, lanes tile a warp's block, warps tile the CTA's.
 
-    `order` lists the dimensions from the fastest-varying one. Where the CTA's block is smaller than the (per-CTA) shape, registers repeat it;
-    where it is larger, threads beyond the shape hold copies. `ctas` splits the tensor over the CTAs of a cluster, each with a contiguous part.
+    `order` lists the dimensions from the fastest-varying one. Where the CTA's block is smaller than the (per-CTA) shape, registers repeat
+    it; where it is larger, threads beyond the shape hold copies. `ctas` splits the tensor over the CTAs of a cluster, each with a
+    contiguous part.
     Raises ValueError if the tuples do not have one power of two for each dimension.
     """
     rank = len(shape)

@@ -32,7 +32,7 @@ def conversion_kind(src: LinearLayout, dst: LinearLayout) -> str:
 
 @dataclass(frozen=True)
 class ShufflePlan:
-    """A conversion inside each warp in three steps, each linear in register index, lane, warp and block (`thread` = lane, warp, block bits).
+    """A conversion inside each warp in three steps, each linear in the register index and `thread`, the bits of lane, warp and block.
 
     1. `x1[i] = x[i ^ pre(thread)]`: registers change places inside the thread, by selects.
     2. `y1[r] = x1[source[r]]` read from the lane `lane_of_register(r) ^ lane_of_thread(thread)`: one shuffle for each r.

@@ -1,13 +1,14 @@
 """Copies from global to shared memory that threads issue: cp.async, its groups and waits.
 
-Before: each thread's groups of neighbouring elements in memory are neighbours in the buffer too, 4 bytes or more. After: one cp.async of 4, 8
-or 16 bytes for each group, into the place that the buffer's layout gives it. A false mask writes zeros (or `other`); tokens are plain
+Before: each thread's groups of neighbouring elements in memory are neighbours in the buffer too, 4 bytes or more. After: one cp.async of
+4, 8 or 16 bytes for each group, into the place that the buffer's layout gives it. A false mask writes zeros (or `other`); tokens are plain
 values that order nothing at run time. What is too narrow for cp.async is loaded and stored by the thread itself.
 """
 
 from dataclasses import replace
 
 from mlir import ir
+
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts import SharedLayout, f2, shared_columns
 from tilewright.dialects import tilegpu

@@ -8,6 +8,7 @@ last barrier that this lowering places, so its next user needs a barrier before 
 from functools import lru_cache
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, conversion_kind, f2, register_sources, scratch_plan, shuffle_plan
 from tilewright.compiler.layouts.conversion import ScratchPlan, ShufflePlan
 

@@ -8,6 +8,7 @@ the accumulator's type.
 from collections.abc import Sequence
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout
 
 from . import linear, vectors

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, mma_accumulator, mma_operand
 
 from . import linear, vectors
@@ -49,8 +50,11 @@ def accumulator_name(element: ir.Type) -> str:
 
 @dataclass(frozen=True)
 class MmaPlan:
-    """Which registers each instruction takes. Registers of an operand are permuted by `a_order` and `b_order` so that each instruction's are a
-    run; `tiles` lists (accumulator run, A run, B run) in program order and `acc_order` permutes the accumulator the same way."""
+    """Which registers each instruction takes.
+
+    `a_order`, `b_order` and `acc_order` permute registers so that each instruction's are a run; `tiles` lists (accumulator run, A run,
+    B run) in program order.
+    """
 
     a_order: tuple[int, ...]
     b_order: tuple[int, ...]
@@ -80,7 +84,10 @@ def plan_mma(a: LinearLayout, b: LinearLayout, acc: LinearLayout, instr: tuple[i
 
 
 class _Fragments:
-    """The registers of a layout cut into instruction tiles: `tiles` maps each tile's first coordinate to its number, `order` lists registers."""
+    """The registers of a layout cut into instruction tiles.
+
+    `tiles` maps each tile's first coordinate to its number, `order` lists the registers of all tiles.
+    """
 
     def __init__(self, layout: LinearLayout, fragment: LinearLayout, extent: tuple[int, int]) -> None:
         lanes = [c[-2:] for c in layout.bases["lane"]]

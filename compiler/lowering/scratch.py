@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import prod
 
 from mlir import ir
+
 from tilewright.compiler.encoding import layout_of
 
 from . import atomics, convert_layout, reduce, scan

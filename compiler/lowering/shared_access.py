@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
+
 from tilewright.compiler.layouts import f2, vector_basis
 
 from . import linear, vectors

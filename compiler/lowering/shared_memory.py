@@ -8,6 +8,7 @@ access is as wide as the buffer's and the tensor's layouts allow, by ldmatrix an
 from functools import cache
 
 from mlir import ir
+
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts import SharedLayout, shared_columns
 from tilewright.dialects import tilegpu

@@ -1,7 +1,7 @@
 """`tilegpu.wgmma` and `tilegpu.wgmma_wait`: asynchronous matrix multiplication by warpgroups on sm_90.
 
-Before: the accumulator has the layout `wgmma_accumulator`, B is in a buffer that wgmma can read (`matrix_descriptor`), A is in such a buffer
-or in registers as `wgmma_operand_a`; writes to the buffers were made visible by `fence_async` and a barrier.
+Before: the accumulator has the layout `wgmma_accumulator`, B is in a buffer that wgmma can read (`matrix_descriptor`), A is in such a
+buffer or in registers as `wgmma_operand_a`; writes to the buffers were made visible by `fence_async` and a barrier.
 After: each op is one call of a helper function with one inline assembly block: fence, all instructions of the op, commit. The accumulator
 is one vector value; a `wgmma_wait` passes the values through a block of its own, so that no use can move above it.
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
+
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts import LinearLayout, f2
 from tilewright.compiler.layouts.descriptors import MatrixDescriptor, matrix_descriptor
@@ -149,7 +150,11 @@ def _assembly(
     desc_b: MatrixDescriptor,
     first: str,
 ) -> tuple[str, str]:
-    """Return (text, constraints). `first` says how the first instruction of each block treats the accumulator: "zero", "always" or "flag"."""
+    """Return (text, constraints).
+
+    `first` says what the first instruction of each block does with the accumulator: "zero" ignores it, "always" adds to it, "flag" asks the
+    last operand.
+    """
     count = steps.accumulator_words
     at_a = count if first == "zero" else 2 * count
     operands_a = steps.operand_words or 1

@@ -1,7 +1,7 @@
 """Executes lowered kernels (the `llvm` dialect) on the CPU, all threads of one CTA in lockstep: checks lowerings without a GPU.
 
-A value is a NumPy array with one row for each thread; a vector value has a second axis, a struct is a list. Branches must be uniform. Floats
-of 16 bits and less other than f16 are carried as their bits. Pointers are integers: global buffers lie at multiples of 2**32.
+A value is a NumPy array with one row for each thread; a vector value has a second axis, a struct is a list. Branches must be uniform.
+Floats of 16 bits and less other than f16 are carried as their bits. Pointers are integers: global buffers lie at multiples of 2**32.
 """
 
 from __future__ import annotations

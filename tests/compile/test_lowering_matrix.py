@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import ttgir_kernels as K
-from lowering_harness import assemble, run
+from lowering_harness import assemble
 from simt_matrix import decode
 
 from tilewright.compiler import layouts as L
@@ -50,7 +50,7 @@ def result_array(shape, out: str) -> np.ndarray:
 
 @pytest.mark.parametrize("element", TYPES)
 @pytest.mark.parametrize(("shape", "warps"), [((32, 32, 64), (2, 2)), ((64, 16, 32), (4, 1)), ((16, 64, 32), (1, 4))])
-def test_mma(element, shape, warps):
+def test_mma(run, element, shape, warps):
     name, bits, out, _ = TYPES[element]
     m, n, k = shape
     a, b = values((m, k), element, 1), values((k, n), element, 2)
@@ -66,7 +66,7 @@ def test_mma(element, shape, warps):
     assert assembled.count(f"mma.sync.aligned.m16n8k{instr[2]}.row.col.{acc}.{name}") == expected
 
 
-def test_mma_f16_accumulator_and_f64():
+def test_mma_f16_accumulator_and_f64(run):
     layouts = L.mma_operand((32, 32), (2, 2), 16, 0), L.mma_operand((32, 32), (2, 2), 16, 1), L.mma_accumulator((32, 32), (2, 2), 16)
     a, b = values((32, 32), "f16", 1), values((32, 32), "f16", 2)
     result = result_array((32, 32), "f16")
@@ -99,7 +99,7 @@ WGMMA = [
 
 
 @pytest.mark.parametrize(("element", "shape", "num_warps", "registers", "trans_b"), WGMMA)
-def test_wgmma(element, shape, num_warps, registers, trans_b):
+def test_wgmma(run, element, shape, num_warps, registers, trans_b):
     name, bits, out, _ = TYPES[element]
     m, n, k = shape
     a, b = values((m, k), element, 1), values((k, n), element, 2)
@@ -122,7 +122,7 @@ def test_wgmma(element, shape, num_warps, registers, trans_b):
     assert " 0 bytes spill stores" in assembled.log
 
 
-def test_fma_dot():
+def test_fma_dot(run):
     acc = L.blocked((16, 16), (2, 2), (8, 4), (1, 4), (1, 0))
     shape = (16, 8), (8, 16)
     from tilewright.compiler.analysis.dot_plan import fma_operand

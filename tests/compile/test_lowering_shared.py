@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import ttgir_kernels as K
-from lowering_harness import assemble, run
+from lowering_harness import assemble
 
 from tilewright.compiler import layouts as L
 
 NUMPY = {"i1": np.uint8, "i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64, "f16": np.uint16, "bf16": np.uint16}
 NUMPY |= {"f32": np.uint32, "f64": np.uint64}
+
+
+def bits(register, lane, warp) -> L.LinearLayout:
+    """A layout of 512 elements by its bases."""
+    return L.LinearLayout({"register": register, "lane": lane, "warp": warp, "block": []}, (512,))
+
 
 ROWS = L.default_blocked((64, 64), 4, vector=4)
 COLUMNS = L.trans(ROWS, (1, 0))
@@ -29,12 +35,12 @@ CONVERSIONS = {
         L.blocked((32, 4), (1, 4), (32, 1), (1, 4), (1, 0)).with_columns(lane=(64, 32, 16, 8, 4)),
     ),
     "registers for lanes": (
-        L.LinearLayout({"register": [(1,), (2,)], "lane": [(4,), (8,), (16,), (32,), (64,)], "warp": [(128,), (256,)], "block": []}, (512,)),
-        L.LinearLayout({"register": [(32,), (64,)], "lane": [(1,), (2,), (4,), (8,), (16,)], "warp": [(128,), (256,)], "block": []}, (512,)),
+        bits([(1,), (2,)], [(4,), (8,), (16,), (32,), (64,)], [(128,), (256,)]),
+        bits([(32,), (64,)], [(1,), (2,), (4,), (8,), (16,)], [(128,), (256,)]),
     ),
     "register picked by lane": (
-        L.LinearLayout({"register": [(1,), (2,)], "lane": [(4,), (8,), (16,), (32,), (64,)], "warp": [(128,), (256,)], "block": []}, (512,)),
-        L.LinearLayout({"register": [(1,), (2,)], "lane": [(5,), (8,), (18,), (32,), (64,)], "warp": [(129,), (256,)], "block": []}, (512,)),
+        bits([(1,), (2,)], [(4,), (8,), (16,), (32,), (64,)], [(128,), (256,)]),
+        bits([(1,), (2,)], [(5,), (8,), (18,), (32,), (64,)], [(129,), (256,)]),
     ),
 }
 
@@ -47,7 +53,7 @@ def data(shape, element: str) -> np.ndarray:
 
 @pytest.mark.parametrize("element", ["i8", "f16", "f32", "i64"])
 @pytest.mark.parametrize("name", CONVERSIONS)
-def test_conversion_keeps_every_element(name, element):
+def test_conversion_keeps_every_element(run, name, element):
     src, dst = CONVERSIONS[name]
     source = data(src.out_sizes, element)
     result = np.zeros_like(source)
@@ -56,14 +62,14 @@ def test_conversion_keeps_every_element(name, element):
 
 
 @pytest.mark.parametrize("element", ["bf16", "f64", "i16"])
-def test_other_types(element):
+def test_other_types(run, element):
     source = data((64, 64), element)
     result = np.zeros_like(source)
     run(K.convert(ACC, COLUMNS, element, 4), source, result)
     np.testing.assert_array_equal(result, source)
 
 
-def test_large_conversion_goes_in_rounds():
+def test_large_conversion_goes_in_rounds(run):
     src, dst = L.wgmma_accumulator((128, 256), 8), L.default_blocked((128, 256), 8, vector=4)
     source = data((128, 256), "f32")
     result = np.zeros_like(source)
@@ -71,19 +77,15 @@ def test_large_conversion_goes_in_rounds():
     np.testing.assert_array_equal(result, source)
 
 
-def test_random_conversions():
+def test_random_conversions(run):
     rng = np.random.default_rng(1)
     source = data((32, 32), "f16")
     for _ in range(12):
-        bits = [rng.permutation(10) for _ in range(2)]
-        layouts = [
-            L.LinearLayout.from_columns(
-                {"register": 1 << b[:3], "lane": 1 << b[3:8], "warp": 1 << b[8:], "block": ()},
-                (32, 32),
-            )
-            for b in bits
-        ]
-        layouts = [L.LinearLayout.from_columns({n: [int(c) for c in layout.column(n)] for n in layout.names}, (32, 32)) for layout in layouts]
+        layouts = []
+        for _ in range(2):
+            columns = [1 << int(b) for b in rng.permutation(10)]
+            parts = {"register": columns[:3], "lane": columns[3:8], "warp": columns[8:], "block": ()}
+            layouts.append(L.LinearLayout.from_columns(parts, (32, 32)))
         result = np.zeros_like(source)
         run(K.convert(*layouts, "f16", 4), source, result)
         np.testing.assert_array_equal(result, source)
@@ -128,7 +130,7 @@ BUFFERS = {
 
 @pytest.mark.parametrize("name", BUFFERS)
 @pytest.mark.parametrize("dst", [ROWS, COLUMNS, L.mma_operand((64, 64), (2, 2), 16, 0), L.mma_operand((64, 64), (2, 2), 16, 1)])
-def test_buffer_round_trip(name, dst):
+def test_buffer_round_trip(run, name, dst):
     source = data((64, 64), "f16")
     result = np.zeros_like(source)
     run(K.through_buffer(ROWS, dst, BUFFERS[name], "f16", 4), source, result)
@@ -136,14 +138,14 @@ def test_buffer_round_trip(name, dst):
 
 
 @pytest.mark.parametrize("element", ["i8", "i16", "f32", "i64"])
-def test_buffer_round_trip_of_other_types(element):
+def test_buffer_round_trip_of_other_types(run, element):
     source = data((64, 64), element)
     result = np.zeros_like(source)
     run(K.through_buffer(ROWS, ACC, L.conflict_free((64, 64), 8 * source.itemsize), element, 4), source, result)
     np.testing.assert_array_equal(result, source)
 
 
-def test_accumulator_into_tma_buffer_by_stmatrix():
+def test_accumulator_into_tma_buffer_by_stmatrix(run):
     acc = L.wgmma_accumulator((64, 64), 4)
     source = data((64, 64), "bf16")
     result = np.zeros_like(source)
@@ -161,7 +163,7 @@ def test_operands_come_by_ldmatrix(operand, trans):
     assert assembled.count("ld.shared") == 0
 
 
-def test_cp_async():
+def test_cp_async(run):
     source = data((64, 64), "f16")
     wide = L.default_blocked((64, 64), 4, vector=8)
     for shared in (BUFFERS["xor"], BUFFERS["tma"], BUFFERS["padded"]):

@@ -75,8 +75,11 @@ class Kernel:
 
     def text(self, arch: int) -> str:
         """The module."""
-        parameters = ", ".join(f"%p{i}: !tile.ptr<{e}> {{tile.divisibility = 16 : i32}}" for i, e in enumerate(self.elements))
-        attributes = f'"tilegpu.target" = "cuda:{arch}", "tilegpu.num_warps" = {self.num_warps} : i32, "tilegpu.threads_per_warp" = 32 : i32'
+        aligned = "{tile.divisibility = 16 : i32}"
+        parameters = ", ".join(f"%p{i}: !tile.ptr<{e}> {aligned}" for i, e in enumerate(self.elements))
+        attributes = (
+            f'"tilegpu.target" = "cuda:{arch}", "tilegpu.num_warps" = {self.num_warps} : i32, "tilegpu.threads_per_warp" = 32 : i32'
+        )
         body = "\n".join(self.lines)
         return f"module attributes {{{attributes}}} {{\nfunc.func public @kernel({parameters}) {{\n{body}\n  return\n}}\n}}\n"
 

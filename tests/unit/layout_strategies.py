@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from hypothesis import strategies as st
+
 from tilewright.compiler.layouts import LinearLayout
 
 NAMES = ("register", "lane", "warp", "block")

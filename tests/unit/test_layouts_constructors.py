@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layout_strategies import layouts, shapes
+
 from tilewright.compiler import layouts as L
 
 pow2 = st.sampled_from([1, 2, 4, 8])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout_strategies import distributed, flat_index, inputs, layouts, shapes
+
 from tilewright.compiler.layouts import LinearLayout, f2
 
 matrices = st.lists(st.integers(0, 63), min_size=0, max_size=8)

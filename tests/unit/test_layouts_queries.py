@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout_strategies import distributed, inputs, shapes
+
 from tilewright.compiler import layouts as L
 from tilewright.compiler.layouts import f2
 

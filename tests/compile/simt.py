@@ -1,0 +1,411 @@
+"""Runs a lowered kernel in NumPy, all threads of one program in lockstep: numerics of the lowering without a GPU.
+
+It knows the LLVM ops, intrinsics and inline assembly that the tests meet, and raises KeyError or ValueError for any other. A value is
+an array with one row per thread; a divergent branch runs its blocks in the order of the function under a mask of threads. Memory is one
+array of bytes for global and one for shared memory, addresses count from its start.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mlir import ir
+
+WARP = 32
+INTS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+def element_of(type: ir.Type) -> tuple[int, str]:
+    """(elements, name of the element type) of a type; 0 elements for a scalar."""
+    if isinstance(type, ir.VectorType):
+        return type.shape[0], element_of(type.element_type)[1]
+    text = str(type)
+    return 0, "ptr" if text.startswith("!llvm.ptr") else text
+
+
+def dtype_of(name: str) -> np.dtype:
+    """The NumPy type of an element; bf16 values are float32 rounded to bf16."""
+    if name[0] == "i":
+        return np.dtype(INTS[int(name[1:])])
+    return np.dtype({"ptr": np.int64, "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64}[name])
+
+
+def width_of(name: str) -> int:
+    return 64 if name == "ptr" else int(name.lstrip("ibf"))
+
+
+def round_bf16(values: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(values), values, rounded).astype(np.float32)
+
+
+def to_bytes(values: np.ndarray, name: str) -> np.ndarray:
+    """The bytes of each row of `values`, lowest element first."""
+    rows = values.reshape(len(values), -1)
+    if name == "bf16":
+        rows = (np.ascontiguousarray(rows, np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(values), -1)
+
+
+def from_bytes(data: np.ndarray, count: int, name: str) -> np.ndarray:
+    """The inverse of `to_bytes`; `count` 0 gives scalars."""
+    data = np.ascontiguousarray(data)
+    if name == "bf16":
+        rows = (data.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    else:
+        rows = data.view(dtype_of(name))
+    return rows if count else rows[:, 0]
+
+
+class Simulator:
+    """One program of a module of LLVM ops. `memory` is global memory; `shared` bytes are available to the kernel."""
+
+    def __init__(self, module: ir.Module, threads: int, memory: np.ndarray, shared: int = 1 << 16) -> None:
+        self.module = module  # keeps the operations alive
+        self.threads = threads
+        self.memory = memory
+        self.shared = np.zeros(shared, np.uint8)
+        self.functions = {}
+        for op in module.body.operations:
+            if op.operation.name == "llvm.func":
+                self.functions[ir.StringAttr(op.attributes["sym_name"]).value] = op.operation
+
+    def run(self, name: str, arguments: Sequence[float], program: tuple[int, int, int] = (0, 0, 0)) -> None:
+        """Run the kernel `name`; pointers are addresses in `memory`."""
+        self.program = program
+        func = self.functions[name]
+        types = [element_of(a.type)[1] for a in func.regions[0].blocks[0].arguments]
+        rows = [np.full(self.threads, a, dtype_of(t)) for a, t in zip(arguments, types, strict=True)]
+        self.call(func, rows, np.ones(self.threads, bool))
+
+    def call(self, func: ir.Operation, arguments: list, active: np.ndarray):
+        """Run a function for the `active` threads; returns what it returns."""
+        frame = Frame(self, func, active)
+        frame.assign(frame.blocks[0].arguments, arguments, active)
+        return frame.run()
+
+
+class Frame:
+    """One call: the values of its operations and where each thread is."""
+
+    def __init__(self, simulator: Simulator, func: ir.Operation, active: np.ndarray) -> None:
+        self.simulator = simulator
+        self.blocks = list(func.regions[0].blocks)
+        self.numbers = {block: i for i, block in enumerate(self.blocks)}
+        self.values: dict[ir.Value, object] = {}
+        self.place = np.where(active, 0, len(self.blocks))  # past the end: done
+        self.returned = None
+
+    def run(self):
+        while (number := int(self.place.min())) < len(self.blocks):
+            active = self.place == number
+            for op in self.blocks[number].operations:
+                self.step(op.operation, active)
+        return self.returned
+
+    def assign(self, targets: Sequence[ir.Value], values: Sequence, active: np.ndarray) -> None:
+        for target, value in zip(targets, values, strict=True):
+            old = self.values.get(target)
+            self.values[target] = value if old is None else merge(active, value, old)
+
+    def go(self, block: ir.Block, values: Sequence, active: np.ndarray) -> None:
+        self.assign(block.arguments, values, active)
+        self.place = np.where(active, self.numbers[block], self.place)
+
+    def step(self, op: ir.Operation, active: np.ndarray) -> None:
+        operands = [self.values[v] for v in op.operands]
+        name = op.name
+        if name == "llvm.br":
+            self.go(op.successors[0], operands, active)
+        elif name == "llvm.cond_br":
+            condition, *rest = operands
+            first = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]
+            self.go(op.successors[0], rest[:first], active & condition)
+            self.go(op.successors[1], rest[first:], active & ~condition)
+        elif name == "llvm.return":
+            if operands:
+                self.returned = operands[0] if self.returned is None else merge(active, operands[0], self.returned)
+            self.place = np.where(active, len(self.blocks), self.place)
+        else:
+            with np.errstate(all="ignore"):
+                result = self.evaluate(op, name, operands, active)
+            if len(op.results):
+                self.assign(op.results, [result], active)
+
+    def evaluate(self, op: ir.Operation, name: str, operands: list, active: np.ndarray):
+        simulator = self.simulator
+        if name == "llvm.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            return simulator.call(simulator.functions[callee], operands, active)
+        if name == "llvm.call_intrinsic":
+            return INTRINSICS[ir.StringAttr(op.attributes["intrin"]).value](operands)
+        if name == "llvm.inline_asm":
+            return run_asm(simulator, op, operands, active)
+        if name == "llvm.load":
+            count, element = element_of(op.results[0].type)
+            return load(memory_of(simulator, op.operands[0]), operands[0], count, element, active)
+        if name == "llvm.store":
+            store(memory_of(simulator, op.operands[1]), operands[1], operands[0], element_of(op.operands[0].type)[1], active)
+            return None
+        if name.startswith("nvvm."):
+            return special_register(simulator, name)
+        return OPS[name](op, *operands)
+
+
+def merge(active: np.ndarray, new: np.ndarray | list, old: np.ndarray | list) -> np.ndarray | list:
+    if isinstance(new, list):
+        return [b if a is None else a if b is None else merge(active, a, b) for a, b in zip(new, old, strict=True)]
+    return np.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+def memory_of(simulator: Simulator, pointer: ir.Value) -> np.ndarray:
+    return simulator.shared if str(pointer.type) == "!llvm.ptr<3>" else simulator.memory
+
+
+def load(memory: np.ndarray, address: np.ndarray, count: int, element: str, active: np.ndarray) -> np.ndarray:
+    size = max(count, 1) * max(width_of(element) // 8, 1)
+    places = np.where(active, address, 0)[:, None] + np.arange(size)
+    if (places[active] >= len(memory)).any() or (places[active] < 0).any():
+        raise ValueError("a load outside of memory")
+    return from_bytes(memory[places], count, element)
+
+
+def store(memory: np.ndarray, address: np.ndarray, value: np.ndarray, element: str, active: np.ndarray) -> None:
+    data = to_bytes(value, element)
+    data = np.broadcast_to(data, (len(active), data.shape[1]))
+    places = np.broadcast_to(address, active.shape)[active][:, None] + np.arange(data.shape[1])
+    if (places >= len(memory)).any() or (places < 0).any():
+        raise ValueError("a store outside of memory")
+    memory[places] = data[active]
+
+
+def special_register(simulator: Simulator, name: str):
+    if name == "nvvm.barrier0":
+        return None
+    register = name.removeprefix("nvvm.read.ptx.sreg.")
+    if register == "tid.x":
+        return np.arange(simulator.threads, dtype=np.int32)
+    if register.startswith("ctaid."):
+        return np.full(simulator.threads, simulator.program["xyz".index(register[-1])], np.int32)
+    raise KeyError(name)
+
+
+# LLVM ops: (op, operands) -> result
+
+
+def cast(op: ir.Operation, values: np.ndarray) -> np.ndarray:
+    name = element_of(op.results[0].type)[1]
+    return round_bf16(values) if name == "bf16" else values.astype(dtype_of(name))
+
+
+def unsigned(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.uint8) if values.dtype == bool else values.view(UNSIGNED[values.dtype.itemsize * 8])
+
+
+def on_unsigned(function: Callable) -> Callable:
+    return lambda op, a, b: function(unsigned(a), unsigned(b)).astype(UNSIGNED[a.dtype.itemsize * 8]).view(a.dtype)
+
+
+def constant(op: ir.Operation) -> np.ndarray:
+    attr = op.attributes["value"]
+    count, name = element_of(op.results[0].type)
+    if not count:
+        return np.full(1, attr.value, np.float64 if name[0] in "bf" else np.int64).astype(dtype_of(name))
+    if attr.is_splat:
+        return np.full((1, count), attr.get_splat_value().value).astype(dtype_of(name))
+    return np.array([[attr[i] for i in range(count)]]).astype(dtype_of(name))
+
+
+def getelementptr(op: ir.Operation, base: np.ndarray, index: np.ndarray | None = None) -> np.ndarray:
+    _, element = element_of(ir.TypeAttr(op.attributes["elem_type"]).value)
+    fixed = ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"])[0]
+    offset = fixed if index is None else index.astype(np.int64)
+    return base + offset * max(width_of(element) // 8, 1)
+
+
+def bitcast(op: ir.Operation, values: np.ndarray) -> np.ndarray:
+    count, name = element_of(op.results[0].type)
+    return from_bytes(to_bytes(values, element_of(op.operands[0].type)[1]), count, name)
+
+
+def insertelement(op: ir.Operation, vector: np.ndarray, scalar: np.ndarray, index: np.ndarray) -> np.ndarray:
+    rows = max(len(vector), len(scalar))
+    out = np.broadcast_to(vector, (rows, vector.shape[1])).copy()
+    out[:, index[0]] = scalar
+    return out
+
+
+def shufflevector(op: ir.Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = max(len(a), len(b))
+    both = np.concatenate([np.broadcast_to(x, (rows, x.shape[1])) for x in (a, b)], axis=1)
+    return both[:, list(ir.DenseI32ArrayAttr(op.attributes["mask"]))]
+
+
+def icmp(op: ir.Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    number = ir.IntegerAttr(op.attributes["predicate"]).value
+    if number >= 6:
+        a, b, number = unsigned(a), unsigned(b), number - 4
+    return (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)[number](a, b)
+
+
+FCMP = ("", "=", ">", ">=", "<", "<=", "<>", "<=>", "=?", ">?", ">=?", "<?", "<=?", "<>?", "?", "<=>?")  # LLVM::FCmpPredicate
+
+
+def fcmp(op: ir.Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    wanted = FCMP[ir.IntegerAttr(op.attributes["predicate"]).value]
+    outcomes = {"<": a < b, "=": a == b, ">": a > b, "?": np.isnan(a) | np.isnan(b)}
+    return np.any([outcomes[c] for c in wanted], axis=0) if wanted else np.zeros_like(outcomes["<"])
+
+
+def select(op: ir.Operation, condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(condition.reshape(-1, *[1] * (a.ndim - condition.ndim), *condition.shape[1:]), a, b)
+
+
+def insertvalue(op: ir.Operation, aggregate: list, value: np.ndarray) -> list:
+    out = list(aggregate)
+    out[ir.DenseI64ArrayAttr(op.attributes["position"])[0]] = value
+    return out
+
+
+def poison(op: ir.Operation) -> object:
+    type = op.results[0].type
+    if str(type).startswith("!llvm.struct"):
+        return [None] * 64
+    count, name = element_of(type)
+    return np.zeros((1, count) if count else 1, dtype_of(name))
+
+
+def rounded(function: Callable) -> Callable:
+    return lambda op, *operands: cast(op, function(*operands))
+
+
+OPS: dict[str, Callable] = {
+    "llvm.mlir.constant": constant,
+    "llvm.mlir.poison": poison,
+    "llvm.mlir.zero": poison,
+    "llvm.mlir.addressof": lambda op: np.zeros(1, np.int64),
+    "llvm.getelementptr": getelementptr,
+    "llvm.bitcast": bitcast,
+    "llvm.insertelement": insertelement,
+    "llvm.extractelement": lambda op, vector, index: vector[:, index[0]],
+    "llvm.shufflevector": shufflevector,
+    "llvm.insertvalue": insertvalue,
+    "llvm.extractvalue": lambda op, aggregate: aggregate[ir.DenseI64ArrayAttr(op.attributes["position"])[0]],
+    "llvm.select": select,
+    "llvm.icmp": icmp,
+    "llvm.fcmp": fcmp,
+    "llvm.add": lambda op, a, b: a + b,
+    "llvm.sub": lambda op, a, b: a - b,
+    "llvm.mul": lambda op, a, b: a * b,
+    "llvm.and": lambda op, a, b: a & b,
+    "llvm.or": lambda op, a, b: a | b,
+    "llvm.xor": lambda op, a, b: a ^ b,
+    "llvm.shl": on_unsigned(np.left_shift),
+    "llvm.lshr": on_unsigned(np.right_shift),
+    "llvm.ashr": lambda op, a, b: a >> b,
+    "llvm.intr.umin": on_unsigned(np.minimum),
+    "llvm.intr.umax": on_unsigned(np.maximum),
+    "llvm.intr.smax": lambda op, a, b: np.maximum(a, b),
+    "llvm.intr.smin": lambda op, a, b: np.minimum(a, b),
+    "llvm.zext": lambda op, a: cast(op, unsigned(a)),
+    "llvm.sext": lambda op, a: cast(op, -a.astype(np.int8) if a.dtype == bool else a),
+    "llvm.trunc": lambda op, a: (a & 1).astype(bool) if element_of(op.results[0].type)[1] == "i1" else cast(op, a),
+    "llvm.fadd": rounded(np.add),
+    "llvm.fsub": rounded(np.subtract),
+    "llvm.fmul": rounded(np.multiply),
+    "llvm.fdiv": rounded(np.divide),
+    "llvm.fpext": cast,
+    "llvm.fptrunc": cast,
+    "llvm.sitofp": cast,
+    "llvm.fptosi": cast,
+    "llvm.intr.maxnum": lambda op, a, b: np.fmax(a, b),
+    "llvm.intr.minnum": lambda op, a, b: np.fmin(a, b),
+    "llvm.intr.maximum": lambda op, a, b: np.maximum(a, b),
+    "llvm.intr.vector.reduce.or": lambda op, a: a.any(axis=1),
+}
+
+
+# Intrinsics and inline assembly
+
+
+def shuffle(lanes: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable:
+    def run(operands: list) -> np.ndarray:
+        _, value, lane, _ = operands
+        threads = np.arange(len(value))
+        return value[(threads & ~(WARP - 1)) | lanes(threads & (WARP - 1), np.broadcast_to(lane, threads.shape)) & (WARP - 1)]
+
+    return run
+
+
+def toward_zero(values: np.ndarray) -> np.ndarray:
+    nearest = values.astype(np.float32)
+    return np.where(np.abs(nearest.astype(np.float64)) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest)
+
+
+INTRINSICS: dict[str, Callable] = {
+    "llvm.nvvm.shfl.sync.bfly.i32": shuffle(lambda own, lane: own ^ lane),
+    "llvm.nvvm.shfl.sync.idx.i32": shuffle(lambda own, lane: lane),
+    "llvm.nvvm.ex2.approx.ftz.f": lambda operands: np.exp2(operands[0]),
+    "llvm.nvvm.div.full": lambda operands: operands[0] / operands[1],
+    "llvm.nvvm.d2f.rz": lambda operands: toward_zero(operands[0]),
+}
+
+ACCESS = re.compile(r"@\$(\d+) (ld|st)\.\S*?global\S*\.b(\d+) (.*);")
+REDUX = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+ATOMIC = re.compile(r"@\$(\d+) (atom|red)\.\w+\.\w+\.global\.(add|max|min|and|or|xor|xchg)\.(?:\w)(\d+) (.*);")
+
+
+def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.ndarray):
+    """Inline assembly: global accesses, integer atomics, redux and the counting of a histogram."""
+    text = ir.StringAttr(op.attributes["asm_string"]).value
+    outputs = ir.StringAttr(op.attributes["constraints"]).value.count("=")
+
+    def operand(number: str | int) -> np.ndarray:
+        return np.broadcast_to(operands[int(number) - outputs], simulator.threads)
+
+    if match := re.fullmatch(r"redux\.sync\.(\w+)\.\w+ \$0, \$1, 0xffffffff;", text):
+        groups = operand(1).reshape(-1, WARP)
+        return np.repeat(REDUX[match[1]].reduce(groups, axis=1), WARP)
+    if text == "@$1 red.shared.add.u32 [$0], 1;":
+        np.add.at(simulator.shared.view(np.int32), operand(0)[active & operand(1)] // 4, 1)
+        return None
+    if match := ACCESS.fullmatch(text):
+        return run_access(simulator, match, operands, operand, outputs, active)
+    if match := ATOMIC.fullmatch(text):
+        return run_atomic(simulator, match, operand, outputs, active)
+    raise ValueError(f"assembly that the simulator does not know: {text}")
+
+
+def run_access(simulator: Simulator, match: re.Match, operands: list, operand: Callable, outputs: int, active: np.ndarray):
+    predicate, kind, bits, rest = operand(match[1]), match[2], int(match[3]), match[4]
+    numbers = [int(n) for n in re.findall(r"\$(\d+)", rest)]
+    element = f"i{bits}"
+    width = bits // 8
+    if kind == "st":
+        address, *words = [operand(n) for n in numbers]
+        for i, word in enumerate(words):
+            store(simulator.memory, address + i * width, word.astype(dtype_of(element)), element, active & predicate)
+        return None
+    address = operand(numbers[outputs])
+    defaults = [np.broadcast_to(d, simulator.threads) for d in operands[-outputs:]]
+    results = []
+    for i, default in enumerate(defaults):
+        here = active & predicate
+        read = load(simulator.memory, address + i * width, 0, element, here).astype(default.dtype)
+        results.append(np.where(here, read, default))
+    return results[0] if outputs == 1 else results
+
+
+def run_atomic(simulator: Simulator, match: re.Match, operand: Callable, outputs: int, active: np.ndarray):
+    predicate, operation, bits = operand(match[1]), match[3], int(match[4])
+    numbers = [int(n) for n in re.findall(r"\$(\d+)", match[5])]
+    address, value = (operand(n) for n in numbers[outputs:])
+    cells = simulator.memory.view(INTS[bits])
+    old = np.zeros(simulator.threads, INTS[bits])
+    for thread in np.flatnonzero(active & predicate):
+        cell = int(address[thread]) // (bits // 8)
+        old[thread] = cells[cell]
+        cells[cell] = value[thread] if operation == "xchg" else REDUX[operation](cells[cell], value[thread])
+    return old if outputs else None
