@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir import ir
+
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.layouts import LinearLayout, contiguous_registers
 from tilewright.dialects import tile

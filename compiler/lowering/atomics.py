@@ -8,6 +8,7 @@ ordered before the owner's operation.
 from collections.abc import Callable, Sequence
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout
 
 from . import access, linear, vectors, warps

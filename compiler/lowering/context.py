@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
+
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
 
@@ -93,7 +94,7 @@ class ModuleState:
             data = text + "\0"
             attrs = {
                 "sym_name": self.types.string(symbol),
-                "global_type": ir.Type.parse(f"!llvm.array<{len(data.encode())} x i8>"),
+                "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(data.encode())} x i8>")),
                 "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
                 "constant": self.types.unit,
                 "value": self.types.string(data),
@@ -107,7 +108,7 @@ class ModuleState:
             self.symbols.add(SHARED_SYMBOL)
             attrs = {
                 "sym_name": self.types.string(SHARED_SYMBOL),
-                "global_type": ir.Type.parse("!llvm.array<0 x i8>"),
+                "global_type": ir.TypeAttr.get(ir.Type.parse("!llvm.array<0 x i8>")),
                 "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
                 "addr_space": self.types.int_attr(32, 3),
                 "alignment": self.types.int_attr(64, 1024),

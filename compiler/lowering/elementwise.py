@@ -7,6 +7,7 @@ instructions, libdevice functions) goes through a helper function that takes the
 from collections.abc import Callable, Sequence
 
 from mlir import ir
+
 from tilewright.dialects import tile
 
 from . import vectors
@@ -16,6 +17,7 @@ from .registry import rule
 from .types import scalar_type
 
 LOG2_E = 1.4426950408889634
+CHUNK = 8  # elements that a helper function of scalar code takes
 
 SAME_OP = {
     "arith.addi": "llvm.add",
@@ -164,10 +166,16 @@ ScalarFunction = Callable[[LoweringContext, Sequence[ir.Value]], ir.Value]
 
 
 def per_element(ctx: LoweringContext, key: str, function: ScalarFunction, operands: Sequence[ir.Value], element: ir.Type) -> ir.Value:
-    """Apply `function(ctx, scalars) -> scalar` of type `element` to each element; `key` names the function."""
+    """Apply `function(ctx, scalars) -> scalar` of type `element` to each element; `key` names the function.
+
+    Long vectors go through one helper function in chunks, which takes a fraction of the ops.
+    """
     count, _ = ctx.types.parts(operands[0].type)
     if count == 0:
         return function(ctx, operands)
+    if count > CHUNK:
+        parts = [[vectors.slice_of(ctx, v, start, CHUNK) for v in operands] for start in range(0, count, CHUNK)]
+        return vectors.concat(ctx, [per_element(ctx, key, function, part, element) for part in parts])
 
     def build(inner: LoweringContext, arguments: list[ir.Value]) -> ir.Value:
         columns = [vectors.unpack(inner, a) for a in arguments]

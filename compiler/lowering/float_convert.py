@@ -52,6 +52,8 @@ def convert_float(ctx: LoweringContext, value: ir.Value, element: ir.Type, towar
         return value
     type = t.like(value.type, element)
     if t.widths[have] < t.widths[element]:
+        if have == t.bf16 and t.parts(value.type)[0] >= 2:
+            return convert_float(ctx, bf16_to_f32(ctx, value), element, toward_zero)
         return ctx.emit("llvm.fpext", type, (value,))
     if t.widths[have] == 16:  # between f16 and bf16
         return convert_float(ctx, ctx.emit("llvm.fpext", t.like(value.type, t.f32), (value,)), element, toward_zero)
@@ -60,10 +62,21 @@ def convert_float(ctx: LoweringContext, value: ir.Value, element: ir.Type, towar
     if have == t.f64:
         single = per_element(ctx, "nvvm.d2f.rz", intrinsic("llvm.nvvm.d2f.rz", t.f32), (value,), t.f32)
         return convert_float(ctx, single, element, True)
-    name = "llvm.nvvm.f2bf16.rz" if element == t.bf16 else None
-    if name:
-        return per_element(ctx, "nvvm.f2bf16.rz", intrinsic(name, t.bf16), (value,), t.bf16)
+    if element == t.bf16:
+        return per_element(ctx, "nvvm.f2bf16.rz", intrinsic("llvm.nvvm.f2bf16.rz", t.bf16), (value,), t.bf16)
     return per_element(ctx, "f2h.rz", f32_to_f16_toward_zero, (value,), t.f16)
+
+
+def bf16_to_f32(ctx: LoweringContext, value: ir.Value) -> ir.Value:
+    """A vector of bf16 as f32, taking both halves of each word apart in one instruction each."""
+    t = ctx.types
+    count = vectors.length(ctx, value)
+    words = t.vector(count // 2, t.i32)
+    packed = ctx.emit("llvm.bitcast", words, (value,))
+    low = ctx.emit("llvm.shl", words, (packed, ctx.constant(words, 16)))
+    high = ctx.emit("llvm.and", words, (packed, ctx.constant(words, 0xFFFF0000)))
+    order = [half * (count // 2) + i for i in range(count // 2) for half in (0, 1)]
+    return ctx.emit("llvm.bitcast", t.vector(count, t.f32), (vectors.shuffle(ctx, low, order, high),))
 
 
 def f32_to_f16_toward_zero(ctx: LoweringContext, operands: list[ir.Value]) -> ir.Value:

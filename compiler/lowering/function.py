@@ -5,6 +5,7 @@ old one is untouched. The entry block holds the arguments, constants and thread 
 """
 
 from mlir import ir
+
 from tilewright.compiler.analysis import axis_info
 from tilewright.dialects import tile
 

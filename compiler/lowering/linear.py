@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout
 
 from .context import LoweringContext

@@ -9,6 +9,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import llvm
 from mlir.passmanager import PassManager
+
 from tilewright.dialects import context
 
 from . import (  # noqa: F401  (importing a family of rules registers it)
@@ -41,13 +42,14 @@ TRIPLE = "nvptx64-nvidia-cuda"
 def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
     """Return a new module in the `llvm` dialect that holds every function of `module`.
 
-    `target.arch` is the compute capability (90); of `options` it reads `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`.
+    Of `options` it reads `capability` (90 for sm_90), `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`; the module's own attributes
+    go before these.
     """
     with context(), ir.Location.unknown():
         operation = module.operation
         attrs = operation.attributes
         facts = TargetFacts(
-            arch=target.arch,
+            arch=options.capability,
             num_warps=_module_int(attrs, "tilegpu.num_warps", options.num_warps),
             threads_per_warp=_module_int(attrs, "tilegpu.threads_per_warp", target.warp_size),
             num_ctas=_module_int(attrs, "tilegpu.num_ctas", options.num_ctas),

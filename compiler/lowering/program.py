@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout
 
 from . import access, linear, vectors

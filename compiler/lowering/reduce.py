@@ -10,6 +10,7 @@ The combine function is taken to be associative and commutative.
 from collections.abc import Sequence
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, shape_ops
 
 from . import linear, vectors, warps

@@ -11,6 +11,7 @@ A reverse scan takes the later block for the earlier one. The combine function i
 from collections.abc import Sequence
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, shape_ops
 
 from . import linear, vectors, warps

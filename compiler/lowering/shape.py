@@ -1,6 +1,7 @@
 """Ops that make tensors or rearrange them. Wherever the layouts let a thread do it alone, the result is a permutation of registers."""
 
 from mlir import ir
+
 from tilewright.compiler.layouts import LinearLayout, register_sources, shape_ops
 
 from . import linear, vectors

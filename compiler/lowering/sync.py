@@ -1,6 +1,7 @@
 """Barriers, fences and mbarriers."""
 
 from mlir import ir
+
 from tilewright.dialects import tilegpu
 
 from . import access

@@ -9,6 +9,7 @@ from functools import cache
 
 from mlir import ir
 from mlir.dialects import llvm
+
 from tilewright.dialects import context, tile, tilegpu
 
 ARRAY_CODES = {8: "b", 16: "h", 32: "i", 64: "q"}
