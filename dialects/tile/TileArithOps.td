@@ -48,7 +48,7 @@ def Tile_FpToFpOp : Tile_Op<"fp_to_fp", [Pure]> {
                        OptionalAttr<StrAttr>:$src_kind, OptionalAttr<StrAttr>:$dst_kind);
   let results = (outs Tile_ArithLike:$result);
   let assemblyFormat = [{
-    $src (`rounding` `=` $rounding^)? (`src_kind` `=` $src_kind^)? (`dst_kind` `=` $dst_kind^)?
+    $src (`rounding` `=` `` $rounding^)? (`src_kind` `=` $src_kind^)? (`dst_kind` `=` $dst_kind^)?
     attr-dict `:` type($src) `->` type($result)
   }];
   let hasVerifier = 1;

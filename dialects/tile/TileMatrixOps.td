@@ -17,7 +17,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
                        DefaultValuedAttr<I32Attr, "0">:$max_imprecise, UnitAttr:$a_unsigned, UnitAttr:$b_unsigned);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc `precision` `=` $precision attr-dict `:` type($a) `,` type($b) `->` type($acc)
+    $a `,` $b `,` $acc `precision` `=` `` $precision attr-dict `:` type($a) `,` type($b) `->` type($acc)
   }];
   let hasVerifier = 1;
 }

@@ -25,7 +25,7 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, Tile_PointeeMatch<"
                        OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict, UnitAttr:$is_volatile);
   let results = (outs Tile_Value:$result);
   let assemblyFormat = [{
-    $ptr (`mask` `=` $mask^)? (`other` `=` $other^)? (`cache` `=` $cache^)? (`evict` `=` $evict^)?
+    $ptr (`mask` `=` $mask^)? (`other` `=` $other^)? (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)?
     (`volatile` $is_volatile^)? attr-dict `:` type($ptr)
   }];
   let hasVerifier = 1;
@@ -36,7 +36,7 @@ def Tile_StoreOp : Tile_Op<"store", [Tile_PointeeMatch<"value">, Tile_MaskMatch,
   let arguments = (ins Tile_PtrLike:$ptr, Tile_Value:$value, Optional<Tile_MaskLike>:$mask,
                        OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict);
   let assemblyFormat = [{
-    $ptr `,` $value (`mask` `=` $mask^)? (`cache` `=` $cache^)? (`evict` `=` $evict^)? attr-dict `:` type($ptr)
+    $ptr `,` $value (`mask` `=` $mask^)? (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)? attr-dict `:` type($ptr)
   }];
   let hasVerifier = 1;
 }
@@ -55,7 +55,7 @@ def Tile_AtomicRMWOp : Tile_AtomicOp<"atomic_rmw", [Tile_PointeeMatch<"val">, Ti
                        DefaultValuedAttr<Tile_SemAttr, "::tilewright::tile::Sem::AcqRel">:$sem,
                        DefaultValuedAttr<Tile_ScopeAttr, "::tilewright::tile::Scope::GPU">:$scope);
   let results = (outs Tile_Value:$result);
-  let assemblyFormat = "$kind $sem $scope $ptr `,` $val (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
+  let assemblyFormat = "`` $kind `` $sem `` $scope $ptr `,` $val (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
 }
 
 def Tile_AtomicCASOp : Tile_AtomicOp<"atomic_cas", [Tile_PointeeMatch<"cmp">, Tile_PointeeMatch<"val">, Tile_PointeeMatch<"result">]> {
@@ -64,7 +64,7 @@ def Tile_AtomicCASOp : Tile_AtomicOp<"atomic_cas", [Tile_PointeeMatch<"cmp">, Ti
                        DefaultValuedAttr<Tile_SemAttr, "::tilewright::tile::Sem::AcqRel">:$sem,
                        DefaultValuedAttr<Tile_ScopeAttr, "::tilewright::tile::Scope::GPU">:$scope);
   let results = (outs Tile_Value:$result);
-  let assemblyFormat = "$sem $scope $ptr `,` $cmp `,` $val attr-dict `:` type($ptr)";
+  let assemblyFormat = "`` $sem `` $scope $ptr `,` $cmp `,` $val attr-dict `:` type($ptr)";
 }
 
 def Tile_AtomicLoadOp : Tile_AtomicOp<"atomic_load", [Tile_PointeeMatch<"result">, Tile_MaskMatch]> {
@@ -73,7 +73,7 @@ def Tile_AtomicLoadOp : Tile_AtomicOp<"atomic_load", [Tile_PointeeMatch<"result"
                        DefaultValuedAttr<Tile_SemAttr, "::tilewright::tile::Sem::Acquire">:$sem,
                        DefaultValuedAttr<Tile_ScopeAttr, "::tilewright::tile::Scope::GPU">:$scope);
   let results = (outs Tile_Value:$result);
-  let assemblyFormat = "$sem $scope $ptr (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
+  let assemblyFormat = "`` $sem `` $scope $ptr (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
 }
 
 def Tile_AtomicStoreOp : Tile_AtomicOp<"atomic_store", [Tile_PointeeMatch<"val">, Tile_MaskMatch]> {
@@ -81,7 +81,7 @@ def Tile_AtomicStoreOp : Tile_AtomicOp<"atomic_store", [Tile_PointeeMatch<"val">
   let arguments = (ins Tile_PtrLike:$ptr, Tile_Value:$val, Optional<Tile_MaskLike>:$mask,
                        DefaultValuedAttr<Tile_SemAttr, "::tilewright::tile::Sem::Release">:$sem,
                        DefaultValuedAttr<Tile_ScopeAttr, "::tilewright::tile::Scope::GPU">:$scope);
-  let assemblyFormat = "$sem $scope $ptr `,` $val (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
+  let assemblyFormat = "`` $sem `` $scope $ptr `,` $val (`mask` `=` $mask^)? attr-dict `:` type($ptr)";
 }
 
 def Tile_AtomicPollOp : Tile_AtomicOp<"atomic_poll", [Tile_PointeeMatch<"expected">,
@@ -91,7 +91,7 @@ def Tile_AtomicPollOp : Tile_AtomicOp<"atomic_poll", [Tile_PointeeMatch<"expecte
                        DefaultValuedAttr<Tile_SemAttr, "::tilewright::tile::Sem::Acquire">:$sem,
                        DefaultValuedAttr<Tile_ScopeAttr, "::tilewright::tile::Scope::GPU">:$scope);
   let results = (outs Tile_MaskLike:$result);
-  let assemblyFormat = "$sem $scope $ptr `,` $expected (`timeout` `=` $timeout^)? attr-dict `:` type($ptr)";
+  let assemblyFormat = "`` $sem `` $scope $ptr `,` $expected (`timeout` `=` $timeout^)? attr-dict `:` type($ptr)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,7 +104,7 @@ def Tile_MakeDescriptorOp : Tile_Op<"make_descriptor", [AttrSizedOperandSegments
                        DefaultValuedAttr<Tile_PaddingAttr, "::tilewright::tile::Padding::Zero">:$padding);
   let results = (outs Tile_DescType:$result);
   let assemblyFormat = [{
-    $base `,` `shape` `=` `[` $shape `]` `,` `strides` `=` `[` $strides `]` `,` `padding` `=` $padding
+    $base `,` `shape` `=` `[` $shape `]` `,` `strides` `=` `[` $strides `]` `,` `padding` `=` `` $padding
     attr-dict `:` type($base) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -116,7 +116,7 @@ def Tile_DescriptorLoadOp : Tile_Op<"descriptor_load", [MemoryEffects<[MemRead]>
                        OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
-    $desc `[` $indices `]` (`cache` `=` $cache^)? (`evict` `=` $evict^)? attr-dict `:` type($desc) `->` type($result)
+    $desc `[` $indices `]` (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)? attr-dict `:` type($desc) `->` type($result)
   }];
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
@@ -136,7 +136,7 @@ def Tile_DescriptorStoreOp : Tile_Op<"descriptor_store", [MemoryEffects<[MemWrit
 def Tile_DescriptorReduceOp : Tile_Op<"descriptor_reduce", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "combine a block into memory, each element atomically";
   let arguments = (ins Tile_DescType:$desc, Tile_Tensor:$value, Variadic<I32>:$indices, Tile_RMWAttr:$kind);
-  let assemblyFormat = "$kind $desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)";
+  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)";
   let hasVerifier = 1;
 }
 

@@ -17,8 +17,8 @@ def TileGPU_AsyncCopyOp : TileGPU_Op<"async_copy", [AttrSizedOperandSegments,
                        Optional<Tile_Tensor>:$other, OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict);
   let results = (outs TileGPU_TokenType:$token);
   let assemblyFormat = [{
-    $ptrs `,` $buffer (`mask` `=` $mask^ `:` type($mask))? (`other` `=` $other^ `:` type($other))? (`cache` `=` $cache^)?
-    (`evict` `=` $evict^)? attr-dict `:` type($ptrs) `,` type($buffer)
+    $ptrs `,` $buffer (`mask` `=` $mask^ `:` type($mask))? (`other` `=` $other^ `:` type($other))? (`cache` `=` `` $cache^)?
+    (`evict` `=` `` $evict^)? attr-dict `:` type($ptrs) `,` type($buffer)
   }];
   let hasVerifier = 1;
 }
@@ -59,7 +59,7 @@ def TileGPU_TMALoadOp : TileGPU_TMALoadBase<"tma_load", [AttrSizedOperandSegment
   let summary = "start to copy a block into a buffer; its bytes count on mbarrier";
   let description = "`multicast`: the block goes to every CTA of the cluster that holds the same coordinates.";
   let assemblyFormat = [{
-    $desc `[` $indices `]` `,` $buffer `,` $mbarrier (`pred` `=` $pred^)? (`multicast` $multicast^)? (`evict` `=` $evict^)?
+    $desc `[` $indices `]` `,` $buffer `,` $mbarrier (`pred` `=` $pred^)? (`multicast` $multicast^)? (`evict` `=` `` $evict^)?
     attr-dict `:` type($desc) `,` type($buffer) `,` type($mbarrier)
   }];
 }
@@ -82,7 +82,7 @@ def TileGPU_TMAStoreOp : TileGPU_TMAStoreBase<"tma_store", [MemWrite], (ins Tile
 def TileGPU_TMAReduceOp : TileGPU_TMAStoreBase<"tma_reduce", [MemRead, MemWrite], (ins Tile_DescType:$desc, Variadic<I32>:$indices,
     TileGPU_BufferType:$buffer, Tile_RMWAttr:$kind)> {
   let summary = "start to combine a buffer into a block in memory, as one committed group";
-  let assemblyFormat = "$kind $desc `[` $indices `]` `,` $buffer attr-dict `:` type($desc) `,` type($buffer)";
+  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $buffer attr-dict `:` type($desc) `,` type($buffer)";
 }
 
 def TileGPU_TMAScatterOp : TileGPU_TMAStoreBase<"tma_scatter", [MemWrite], (ins Tile_DescType:$desc, Tile_IntTensor:$x_offsets,

@@ -12,7 +12,7 @@ def TileGPU_MmaOp : TileGPU_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> 
                        DefaultValuedAttr<I32Attr, "0">:$max_imprecise, UnitAttr:$a_unsigned, UnitAttr:$b_unsigned);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc `instr` `=` $instr `precision` `=` $precision attr-dict `:` type($a) `,` type($b) `->` type($acc)
+    $a `,` $b `,` $acc `instr` `=` $instr `precision` `=` `` $precision attr-dict `:` type($a) `,` type($b) `->` type($acc)
   }];
   let hasVerifier = 1;
 }
@@ -29,7 +29,7 @@ def TileGPU_WgmmaOp : TileGPU_Op<"wgmma", [AllTypesMatch<["acc", "result"]>,
                        DefaultValuedAttr<I32Attr, "0">:$max_imprecise, UnitAttr:$a_unsigned, UnitAttr:$b_unsigned);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`use_acc` `=` $use_acc^)? `instr` `=` $instr `precision` `=` $precision attr-dict
+    $a `,` $b `,` $acc (`use_acc` `=` $use_acc^)? `instr` `=` $instr `precision` `=` `` $precision attr-dict
     `:` type($a) `,` type($b) `->` type($acc)
   }];
   let hasVerifier = 1;
