@@ -12,7 +12,7 @@ from tilewright.errors import CompilationError, TritonError
 from .backends import GPUTarget, make_backend
 from .backends.base import BaseBackend, Compilation
 from .fingerprint import cache_key
-from .host import host
+from .host import Store, host
 from .kernel import Artefacts, CompiledKernel
 from .source import ASTSource, IRSource
 
@@ -46,7 +46,7 @@ def compile(
         times, files = {}, stored.files
     else:
         with _lock:
-            metadata, made, times = _run_stages(src, backend, parsed, key)
+            metadata, made, times = _run_stages(src, backend, parsed, key, store)
         artefacts = Artefacts(made)
         files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
     if knobs.compilation.listener is not None:
@@ -54,8 +54,11 @@ def compile(
     return CompiledKernel(src, metadata, artefacts, backend.binary_ext, times)
 
 
-def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str) -> tuple[dict, dict, dict]:
-    """Run the stages after `src.ext`; returns (metadata, artefacts by extension, milliseconds by stage)."""
+def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str, store: Store) -> tuple[dict, dict, dict]:
+    """Run the stages after `src.ext`; returns (metadata, artefacts by extension, milliseconds by stage).
+
+    IR is printed and written to the cache while ptxas runs.
+    """
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, src.language)
     names = list(stages)
@@ -75,12 +78,13 @@ def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, k
         **(src.parse_metadata() if isinstance(src, IRSource) else {}),
     }
 
-    def print_modules() -> None:
+    def print_and_keep() -> None:
         for ext, artefact in artefacts.items():
             if not isinstance(artefact, str | bytes):
                 artefacts[ext] = str(artefact)
+            store.keep(src.name[:150], ext, artefacts[ext])
 
-    compilation = Compilation(backend.target, options, metadata, print_modules)
+    compilation = Compilation(backend.target, options, metadata, print_and_keep)
     backend.prepare(compilation)
     try:
         value = compilation.timed("frontend", src.make_ir, backend.target, options)
@@ -90,7 +94,7 @@ def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, k
             artefacts[name] = _snapshot(value, name != names[-1])
     finally:
         backend.finish(compilation)
-    print_modules()
+    print_and_keep()
     return metadata, artefacts, compilation.timings
 
 

@@ -25,9 +25,11 @@ class StoredKernel(Protocol):
 
 
 class Store(Protocol):
-    """Where the artefacts of one cache key lie. Neither method ever raises: a bad entry is a miss, a full disk keeps nothing."""
+    """Where the artefacts of one cache key lie. No method raises: a bad entry is a miss, a full disk keeps nothing."""
 
     def load(self, name: str, binary_ext: str) -> StoredKernel | None: ...
+
+    def keep(self, name: str, ext: str, data: str | bytes) -> None: ...
 
     def save(self, name: str, metadata: dict[str, Any], artefacts: Mapping[str, str | bytes]) -> dict[str, str]: ...
 

@@ -43,6 +43,7 @@ class FileCacheManager:
     def __init__(self, key: str):
         self.key = key
         self.folder = os.path.join(knobs.cache.dir, _base32(key))
+        self._made = False
 
     def path(self, filename: str) -> str:
         """Where the file lies or would lie."""
@@ -68,11 +69,14 @@ class FileCacheManager:
         contents = data.encode() if isinstance(data, str) else data
         temporary = self.path(f".{filename[:80]}.{os.getpid()}.{uuid.uuid4().hex}")
         try:
-            os.makedirs(self.folder, exist_ok=True)
+            if not self._made:
+                os.makedirs(self.folder, exist_ok=True)
+                self._made = True
             with open(temporary, "wb") as file:
                 file.write(contents)
             os.replace(temporary, self.path(filename))
         except OSError as e:
+            self._made = False
             _warn_once(f"tilewright's cache folder {knobs.cache.dir} cannot be written ({e.strerror or e}): kernels are not kept")
             try:
                 os.unlink(temporary)
@@ -130,6 +134,7 @@ class KernelStore:
 
     def __init__(self, key: str):
         self.manager = FileCacheManager(key)
+        self._kept: dict[str, str | None] = {}  # file -> digest, None if it could not be written
 
     def load(self, name: str, binary_ext: str) -> StoredEntry | None:
         """The kernel, or None if it is not there or damaged."""
@@ -138,21 +143,31 @@ class KernelStore:
             return None
         wanted = (f"{name}.json", f"{name}.{binary_ext}")
         data = [self.manager.read(filename) for filename in wanted]
-        if any(d is None or _digest(d) != digests.get(filename) for d, filename in zip(data, wanted)):
+        if any(d is None or _digest(d) != digests.get(filename) for d, filename in zip(data, wanted, strict=True)):
             _warn_once(f"damaged entry in tilewright's cache, rebuilt: {self.manager.folder}")
             return None
         names = {filename[len(name) + 1 :]: filename for filename in digests if filename != wanted[0]}
         return StoredEntry(self.manager, _metadata_from_json(data[0]), data[1], names, digests)
 
+    def keep(self, name: str, ext: str, data: str | bytes) -> None:
+        """Write one artefact ahead of `save`, once."""
+        filename = f"{name}.{ext}"
+        if filename not in self._kept:
+            contents = data.encode() if isinstance(data, str) else data
+            written = self.manager.put(contents, filename) is not None
+            self._kept[filename] = _digest(contents) if written else None
+
     def save(self, name: str, metadata: dict[str, Any], artefacts: Mapping[str, str | bytes]) -> dict[str, str]:
         """Keep a kernel; the group file, which makes it visible, comes last. Returns extension -> path of what was kept."""
-        contents = {f"{name}.{ext}": data.encode() if isinstance(data, str) else data for ext, data in artefacts.items()}
-        contents[f"{name}.json"] = json.dumps(metadata, default=_to_json).encode()
-        for filename, data in contents.items():
-            if self.manager.put(data, filename) is None:
-                return {}
-        paths = {filename: self.manager.path(filename) for filename in contents}
-        if self.manager.put_group(f"{name}.json", paths, {filename: _digest(data) for filename, data in contents.items()}) is None:
+        for ext, data in artefacts.items():
+            self.keep(name, ext, data)
+        self.keep(name, "json", json.dumps(metadata, default=_to_json))
+        order = [f"{name}.{ext}" for ext in (*artefacts, "json")]
+        digests = {filename: self._kept[filename] for filename in order}
+        if None in digests.values():
+            return {}
+        paths = {filename: self.manager.path(filename) for filename in order}
+        if self.manager.put_group(f"{name}.json", paths, digests) is None:
             return {}
         return {filename[len(name) + 1 :]: path for filename, path in paths.items()}
 
