@@ -126,7 +126,7 @@ class Mark:
         plt.close(figure)
 
     def run(self, show_plots: bool = False, print_data: bool = False, save_path: str = "", return_df: bool = False, **kwargs: Any) -> Any:
-        """Measure; print tables, show plots, write `<plot_name>.csv`, `<plot_name>.png` and `results.html` to `save_path`, return tables."""
+        """Measure; print tables, show plots, write `<plot_name>.csv`, `.png` and `results.html` to `save_path`, return tables."""
         several = not isinstance(self.benchmarks, Benchmark)
         benchmarks = list(self.benchmarks) if several else [self.benchmarks]
         tables = []

@@ -237,6 +237,8 @@ class block_type(dtype):
 
     def __new__(cls, element_ty: dtype, shape):
         shape = tuple(getattr(d, "value", d) for d in shape)
+        if any(type(d) is not int for d in shape):  # 2.0 and True would find the types of 2 and 1
+            validate_block_shape(shape)
         key = (element_ty, shape)
         found = _interned.get(key)
         if found is None:

@@ -157,7 +157,7 @@ def aggregate(cls: type) -> type:
     import inspect
 
     for base in cls.__mro__[1:-1]:
-        if not issubclass(base, _Aggregate):
+        if base not in _Aggregate.__mro__ and not issubclass(base, _Aggregate):
             raise TypeError(f"aggregate {cls.__name__} inherits from {base.__name__}, which is no aggregate")
     fields, defaults = {}, {}
     for base in reversed(cls.__mro__):
