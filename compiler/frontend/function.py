@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import hashlib
 import inspect
 import linecache
 import re
@@ -290,6 +289,8 @@ class KernelFunction:
         The same in every process: nothing in it depends on addresses or on the hash seed.
         """
         if self.hash is None:
+            import hashlib  # here, since its import is slow and not every process compiles
+
             digest = hashlib.sha256()
             for own in self._reachable:
                 digest.update(own.text.encode())

@@ -64,6 +64,7 @@ def _build(fn: KernelFunction, kernel: _Kernel, scope: dict[str, Any], symbol: s
     try:
         with core.activate(gen.semantic):
             _emit(gen, kernel, scope, symbol)
+        _verify(gen)
     except Exception as error:  # noqa: BLE001  (whatever goes wrong is reported at the expression that caused it)
         placed = gen.place(error)
         raise placed from placed.__cause__
@@ -89,6 +90,14 @@ def _emit(gen: Generator, kernel: _Kernel, scope: dict[str, Any], symbol: str) -
     gen.node = tree
     builder.op("func.return", [], [])
     builder.leave_function(saved)
+
+
+def _verify(gen: Generator) -> None:
+    """What comes out here is valid: later stages assume it, and MLIR aborts on some of what its verifier would refuse."""
+    try:
+        gen.module.operation.verify()
+    except ir.MLIRError as error:
+        raise gen.error(f"internal error: the front end made an operation that does not verify: {error}") from error
 
 
 def _last_return(tree: ast.FunctionDef) -> ast.AST:
