@@ -16,25 +16,13 @@ from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tilewright.language.dtypes import canonicalize_type_name, pointer_type, type_canonicalisation_dict
+
 _EMPTY = inspect.Parameter.empty
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object: differs from process to process
 
-# Spellings of a dtype in an annotation or a signature -> the canonical code used in signatures.
-TYPE_CODES = {
-    **{name: "u1" for name in ("bool", "int1", "i1", "u1", "B")},
-    **{f"{prefix}{bits}": f"i{bits}" for bits in (8, 16, 32, 64) for prefix in ("int", "i")},
-    **{f"{prefix}{bits}": f"u{bits}" for bits in (8, 16, 32, 64) for prefix in ("uint", "u")},
-    **{name: "fp16" for name in ("float16", "half", "fp16", "f16")},
-    **{name: "bf16" for name in ("bfloat16", "bf16")},
-    **{name: "fp32" for name in ("float32", "float", "fp32", "f32")},
-    **{name: "fp64" for name in ("float64", "double", "fp64", "f64")},
-    **{name: "fp8e4nv" for name in ("float8e4nv", "fp8e4nv", "float8_e4m3fn")},
-    **{name: "fp8e5" for name in ("float8e5", "fp8e5", "float8_e5m2")},
-    **{name: "fp8e4b8" for name in ("float8e4b8", "fp8e4b8", "float8_e4m3fnuz")},
-    **{name: "fp8e5b16" for name in ("float8e5b16", "fp8e5b16", "float8_e5m2fnuz")},
-    **{name: "fp8e4b15" for name in ("float8e4b15", "fp8e4b15", "float8_e4b15")},
-    "int": "i32",
-}
+# every spelling of a dtype in an annotation or a signature -> its code in signatures
+TYPE_CODES = type_canonicalisation_dict
 
 # Modules whose functions say what the language means: never part of a kernel's own source.
 _LANGUAGE_MODULES = ("tilewright", "triton", "math", "copy", "builtins")
@@ -71,20 +59,24 @@ def _read_annotation(annotation: Any, scope: Callable[[str], Any]) -> tuple[str,
     """(canonical text, is constexpr, is const) of a parameter's annotation, given as an object or as a string."""
     if annotation is _EMPTY:
         return "", False, False
-    if isinstance(annotation, str):
+    if isinstance(annotation, pointer_type):
+        text = f"*{'k' if annotation.const else ''}{annotation.element_ty}"
+    elif isinstance(annotation, str):
         text = annotation.strip().strip("'\"")
-    elif isinstance(annotation, type):
-        text = annotation.__name__
     else:
-        text = str(annotation)
-    last = text.rsplit(".", 1)[-1]
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    last = text.rpartition(".")[2]
     if last == "constexpr":
         return "constexpr", True, False
     if last == "const":
         return "const", False, True
-    pointer, element = _split_pointer(text)
-    if element in TYPE_CODES:
-        return pointer + TYPE_CODES[element], False, pointer == "*k"
+    stars = text[: len(text) - len(text.lstrip("*"))]
+    try:
+        code = canonicalize_type_name(stars + (last if "." in text else text[len(stars) :]))
+    except ValueError:
+        pass
+    else:
+        return code, False, code.startswith("*k")
     if text.startswith("*const"):
         return text, False, True
     if isinstance(annotation, str) and text.replace(".", "").isidentifier():
@@ -92,18 +84,6 @@ def _read_annotation(annotation: Any, scope: Callable[[str], Any]) -> tuple[str,
         if value is not None and not isinstance(value, str):
             return _read_annotation(value, scope)
     return text, False, False
-
-
-def _split_pointer(text: str) -> tuple[str, str]:
-    """Split `*fp32`, `*kfp32`, `pointer<fp32>`, `tl.float32` into a pointer prefix ("", "*" or "*k") and an element name."""
-    if text.startswith("pointer<") and text.endswith(">"):
-        return "*", text[len("pointer<") : -1].split(",")[0].rsplit(".", 1)[-1]
-    if not text.startswith("*"):
-        return "", text.rsplit(".", 1)[-1]
-    element = text[1:].strip().rsplit(".", 1)[-1]
-    if element not in TYPE_CODES and element.startswith("k"):
-        return "*k", element[1:].strip()
-    return "*", element
 
 
 def _dotted(text: str, scope: Callable[[str], Any]) -> Any:
