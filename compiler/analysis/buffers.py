@@ -1,98 +1,100 @@
-"""Which allocations a buffer value may point into, and the order of a function's ops.
+"""Which shared-memory buffer a value names, followed from each `tilegpu.local_alloc` through views, slots and control flow.
 
-A buffer is made by `tilegpu.local_alloc` and reaches its users through `tilegpu.slot`, `tilegpu.view`, block arguments and results of
-structured control flow. One walk in program order finds the allocations behind every value; a loop-carried buffer is an alias of its initial
-value and of what the body yields.
+Linear in the number of uses of buffers. Holds until the function changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mlir import ir
 
-_DERIVED = frozenset({"tilegpu.slot", "tilegpu.view"})
+from tilewright.dialects import tilegpu
+
+# Ops whose results name the memory of an operand.
+_FORWARDING = frozenset({"tilegpu.slot", "tilegpu.view", "arith.select"})
+_TERMINATORS = frozenset({"scf.yield", "scf.condition"})
+_FIRST_ITER_ARG = 3
 
 
-@dataclass
-class Step:
-    """One op of a function in program order: the position of the op and of the last op inside its regions."""
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """One allocation. `uses` are the ops that access it or anything that names it."""
 
-    op: ir.Operation
-    start: int
-    end: int
-    loops: tuple[Step, ...]
+    alloc: ir.Operation
+    uses: list[ir.Operation] = field(default_factory=list)
 
 
-@dataclass
-class Order:
-    """The ops of a function in program order, with the allocations behind each buffer value."""
+class Buffers:
+    """The allocations of a function and the values that name them."""
 
-    steps: list[Step] = field(default_factory=list)
-    roots: dict[ir.Value, frozenset[ir.Value]] = field(default_factory=dict)
+    def __init__(self, allocs: list[ir.Operation]):
+        self.buffers = [Buffer(alloc) for alloc in allocs]
+        self._named: dict[ir.Value, set[int]] = {}
+        for index, alloc in enumerate(allocs):
+            self._follow(index, alloc.results[0])
 
-    def roots_of(self, value: ir.Value) -> frozenset[ir.Value]:
-        """Return the `local_alloc` results that `value` may point into; empty for a value that is no buffer."""
-        return self.roots.get(value, frozenset())
+    def of(self, value: ir.Value) -> list[int]:
+        """Return the indices in `buffers` that a value may name, in order; empty for a value that is no buffer."""
+        return sorted(self._named.get(value, ()))
 
-
-def program_order(function: ir.Operation) -> Order:
-    """Number the ops of `function` (regions included) and resolve its buffers."""
-    order = Order()
-    _visit(function, order, ())
-    return order
-
-
-def _children(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                yield child.operation
-
-
-def _visit(parent: ir.Operation, order: Order, loops: tuple[Step, ...]) -> None:
-    for op in _children(parent):
-        step = Step(op, len(order.steps), len(order.steps), loops)
-        order.steps.append(step)
-        name = op.name
-        if name == "tilegpu.local_alloc":
-            order.roots[op.results[0]] = frozenset((op.results[0],))
-        elif name in _DERIVED:
-            order.roots[op.results[0]] = order.roots_of(op.operands[0])
-        elif len(op.regions):
-            is_loop = name in ("scf.for", "scf.while")
-            _enter(op, order)
-            _visit(op, order, (*loops, step) if is_loop else loops)
-            _leave(op, order)
-            step.end = len(order.steps) - 1
+    def _follow(self, index: int, root: ir.Value) -> None:
+        work = [root]
+        while work:
+            value = work.pop()
+            named = self._named.setdefault(value, set())
+            if index in named:
+                continue
+            named.add(index)
+            for use in value.uses:
+                op = use.owner.operation
+                targets = _forwarded(op, use.operand_number)
+                work.extend(targets)
+                if not targets:
+                    self.buffers[index].uses.append(op)
+                elif op.name in _TERMINATORS:
+                    # What a loop carries, or a branch gives, lives through all of it.
+                    self.buffers[index].uses.append(op.parent.operation)
 
 
-def _enter(op: ir.Operation, order: Order) -> None:
-    """Bind the block arguments of a region op to its operands."""
-    if op.name == "scf.for":
-        _alias(order, op.regions[0].blocks[0].arguments[1:], list(op.operands)[3:])
-    elif op.name == "scf.while":
-        for region in op.regions:
-            arguments = region.blocks[0].arguments
-            _alias(order, arguments, list(op.operands)[: len(arguments)])
+def _forwarded(op: ir.Operation, operand: int) -> list[ir.Value]:
+    """The values that name the memory of operand number `operand` of `op`."""
+    name = op.name
+    if name in _FORWARDING:
+        return [op.results[0]]
+    if name == "scf.for":
+        return _loop_values(op, operand - _FIRST_ITER_ARG)
+    if name == "scf.while":
+        return [op.regions[0].blocks[0].arguments[operand]]
+    if name == "scf.condition":
+        loop = op.parent.operation
+        return [loop.results[operand - 1], loop.regions[1].blocks[0].arguments[operand - 1]]
+    if name == "scf.yield":
+        parent = op.parent.operation
+        if parent.name == "scf.for":
+            return _loop_values(parent, operand)
+        if parent.name == "scf.while":
+            return [parent.regions[0].blocks[0].arguments[operand]]
+        return [parent.results[operand]]
+    if name == "tilegpu.warp_specialize":
+        return [region.blocks[0].arguments[operand] for region in op.regions]
+    if name == "tilegpu.warp_yield":
+        return [op.parent.operation.results[operand]]
+    return []
 
 
-def _leave(op: ir.Operation, order: Order) -> None:
-    """Bind the results of a region op to what its regions yield (and, for a loop, to its initial values)."""
-    if op.name == "scf.for":
-        _alias(order, op.results, list(op.operands)[3:])
-    for region in op.regions:
-        if len(region.blocks):
-            terminator = list(region.blocks[0].operations)[-1].operation
-            yielded = [v for v in terminator.operands if v in order.roots]
-            if yielded:
-                values = list(terminator.operands)
-                _alias(order, op.results, values[len(values) - len(op.results) :])
+def _loop_values(loop: ir.Operation, index: int) -> list[ir.Value]:
+    return [loop.regions[0].blocks[0].arguments[index + 1], loop.results[index]]
 
 
-def _alias(order: Order, targets: object, sources: list[ir.Value]) -> None:
-    for target, source in zip(targets, sources, strict=False):
-        found = order.roots.get(source)
-        if found:
-            order.roots[target] = order.roots_of(target) | found
+def constant_slot(op: ir.Operation) -> int | None:
+    """Return the index of a `tilegpu.slot` op where that is a constant."""
+    owner = op.operands[1].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(owner.operation.attributes["value"]).value
+
+
+def slot_count(value: ir.Value) -> int:
+    """Return the number of slots of a buffer value, 1 where it has none."""
+    return max(1, tilegpu.buffer_info(value.type)[3])

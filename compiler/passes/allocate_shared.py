@@ -1,38 +1,44 @@
-"""`tilegpu-allocate-shared`: place every buffer and every op's scratch in the CTA's shared memory.
+"""Place buffers and per-op scratch in the CTA's shared memory.
 
-Before: ttgir. After: each `tilegpu.local_alloc` and each op that needs scratch (see `lowering.scratch`) has `tilegpu.offset`, in bytes; the
-module has `tilegpu.shared`, the bytes that a CTA needs.
-
-A buffer lives from its allocation to its last use; a use inside of a loop that does not contain the allocation lasts to the end of that loop.
-An asynchronous reader or writer keeps its buffer until the wait that leaves nothing in flight. Scratch lives for its op alone. Memory is given
-first-fit, largest first: the classic heuristic for interval colouring, within a few percent of the maximum live size on real kernels.
+Before: every `tilegpu.local_alloc` is a buffer of its own; layouts are final.
+After: every `tilegpu.local_alloc`, and every op that needs scratch to be lowered, has `tilegpu.offset` (bytes, i32); the module has
+`tilegpu.shared`, the bytes in use. Two of them share memory only where they are never alive at once. What is alive at once is what
+program order says, with each loop that a value lives across taken as a whole; roles of `tilegpu.warp_specialize` run side by side, so
+their memory is disjoint. An asynchronous access keeps its buffer alive up to a wait that leaves nothing in flight.
+Threads may still be at their last access when others start to reuse the memory: `tilegpu-insert-barriers` orders them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass
+from bisect import insort
+from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ..analysis.buffers import Order, Step, program_order
-from ..lowering.scratch import ALIGNMENT, scratch_bytes
-from ..lowering.shared_memory import buffer_alignment, buffer_bytes
+from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_bytes
+from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes
+
+from ..analysis.buffers import Buffers
+from ..analysis.tree import key
 from .registry import register
 
-#: ops that go on using a buffer after they return -> the op that waits for them
-_WAITED_BY = {
+_LOOPS = frozenset({"scf.for", "scf.while"})
+_NESTING = _LOOPS | {"scf.if", "tilegpu.warp_specialize"}
+
+# An op that goes on accessing its buffers after it was issued -> the wait that ends that where its `num` is 0.
+_ENDED_BY = {
     "tilegpu.wgmma": "tilegpu.wgmma_wait",
     "tilegpu.async_copy": "tilegpu.async_wait",
     "tilegpu.tma_store": "tilegpu.tma_store_wait",
     "tilegpu.tma_reduce": "tilegpu.tma_store_wait",
     "tilegpu.tma_scatter": "tilegpu.tma_store_wait",
 }
+_WAITS = frozenset(_ENDED_BY.values())
 
 
-@dataclass
-class _Area:
-    """A piece of memory in need of a place: `size` bytes at a multiple of `alignment`, alive for the ops numbered `start` to `end`."""
+@dataclass(slots=True, eq=False)
+class _Request:
+    """Memory for `op`, alive from position `start` to `end` inclusive."""
 
     op: ir.Operation
     size: int
@@ -42,90 +48,109 @@ class _Area:
     offset: int = 0
 
 
+@dataclass(slots=True)
+class _Order:
+    """Positions of the ops of a function in program order."""
+
+    positions: dict[int, int] = field(default_factory=dict)
+    whole: list[tuple[int, int, bool]] = field(default_factory=list)
+    """Loops and `warp_specialize`, inner ones first: (first position, last position, whether it is a loop)."""
+    waits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Per kind of wait, those that leave nothing in flight: (position, position of the start of its block)."""
+    allocs: list[ir.Operation] = field(default_factory=list)
+    scratch: list[tuple[ir.Operation, int]] = field(default_factory=list)
+    count: int = 0
+
+    def visit(self, block: ir.Block) -> None:
+        """Number the ops of `block` and of the control flow inside."""
+        first = self.count
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            position = self.positions[key(op)] = self.count
+            self.count += 1
+            if name in _NESTING:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.visit(inner)
+                if name != "scf.if":
+                    self.whole.append((position, self.count, name in _LOOPS))
+                self.count += 1
+            elif name == "tilegpu.local_alloc":
+                self.allocs.append(op)
+            elif name in _WAITS:
+                if ir.IntegerAttr(op.attributes["num"]).value == 0 and "read" not in op.attributes:
+                    self.waits.setdefault(name, []).append((position, first))
+            elif name.startswith("tile") and (size := scratch_bytes(op)):
+                self.scratch.append((op, size))
+
+    def end_of(self, op: ir.Operation) -> int:
+        """Return the position up to which `op` accesses its buffers."""
+        position = self.positions[key(op)]
+        wait = _ENDED_BY.get(op.name)
+        if wait is None:
+            return position
+        # A wait counts if it is sure to run after `op`: its block encloses `op`.
+        return next((w for w, block in self.waits.get(wait, ()) if w > position and block <= position), self.count)
+
+    def extent(self, start: int, end: int) -> tuple[int, int]:
+        """Widen a life span to the whole of each loop that it enters or leaves, and of each `warp_specialize` that it touches."""
+        for first, last, is_loop in self.whole:
+            inside = first < start and end < last
+            if start <= last and end >= first and not (is_loop and inside):
+                start, end = min(start, first), max(end, last)
+        return start, end
+
+
 @register("tilegpu-allocate-shared")
 def allocate_shared(module: ir.Operation) -> None:
-    """Run the pass on `module`."""
-    context = module.context
-    i32 = ir.IntegerType.get_signless(32, context)
+    """Set `tilegpu.offset` on ops that hold shared memory and `tilegpu.shared` on the module."""
     total = 0
-    functions = [op.operation for op in module.regions[0].blocks[0].operations if op.operation.name == "func.func"]
-    # A function that is called keeps its memory apart from all callers; kernels share what lies above.
-    for function in sorted(functions, key=_is_kernel):
-        areas = _areas(program_order(function))
-        top = _place(areas, total)
-        for area in areas:
-            area.op.attributes["tilegpu.offset"] = ir.IntegerAttr.get(i32, area.offset)
-        total = max(total, top)
-    module.attributes["tilegpu.shared"] = ir.IntegerAttr.get(i32, total)
+    for function in [op.operation for op in module.regions[0].blocks[0].operations]:
+        if function.name == "func.func" and len(function.regions[0].blocks):
+            # Functions that were not inlined never share memory with their callers.
+            total = _place(_requests(function), total)
+    module.attributes["tilegpu.shared"] = _i32(total)
 
 
-def _is_kernel(function: ir.Operation) -> bool:
-    attributes = function.attributes
-    return "sym_visibility" not in attributes or ir.StringAttr(attributes["sym_visibility"]).value != "private"
+def _i32(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
 
 
-def _areas(order: Order) -> list[_Area]:
-    """Collect what needs memory, with live ranges."""
-    drains = _drains(order)
-    areas: list[_Area] = []
-    by_root: dict[ir.Value, _Area] = {}
-    loops: dict[ir.Value, tuple[Step, ...]] = {}
-    for step in order.steps:
-        op = step.op
-        if op.name == "tilegpu.local_alloc":
-            buffer = op.results[0]
-            area = _Area(op, buffer_bytes(buffer.type), buffer_alignment(buffer.type), step.start, step.end)
-            by_root[buffer], loops[buffer] = area, step.loops
-            areas.append(area)
-            continue
-        size = scratch_bytes(op)
-        if size:
-            areas.append(_Area(op, size, ALIGNMENT, step.start, step.end))
-        if not order.roots:
-            continue
-        for operand in op.operands:
-            for root in order.roots_of(operand):
-                area = by_root[root]
-                area.end = max(area.end, _last_use(step, loops[root], drains))
-    return areas
+def _requests(function: ir.Operation) -> list[_Request]:
+    order = _Order()
+    for block in function.regions[0].blocks:
+        order.visit(block)
+    requests = []
+    for buffer in Buffers(order.allocs).buffers:
+        position = order.positions[key(buffer.alloc)]
+        first = min((order.positions[key(op)] for op in buffer.uses), default=position)
+        last = max(map(order.end_of, buffer.uses), default=position)
+        start, end = order.extent(min(position, first), max(position, last))
+        type_ = buffer.alloc.results[0].type
+        requests.append(_Request(buffer.alloc, buffer_bytes(type_), buffer_alignment(type_), start, end))
+    for op, size in order.scratch:
+        position = order.positions[key(op)]
+        requests.append(_Request(op, size, ALIGNMENT, *order.extent(position, position)))
+    return requests
 
 
-def _last_use(step: Step, around_alloc: tuple[Step, ...], drains: dict[str, list[int]]) -> int:
-    """The position to which a use at `step` of a buffer that was made inside of the loops `around_alloc` lasts."""
-    outer = step.loops[len(around_alloc) :]
-    end = outer[0].end if outer else step.end
-    waiter = _WAITED_BY.get(step.op.name)
-    if waiter is None:
-        return end
-    positions = drains[waiter]
-    found = bisect_left(positions, end)
-    return positions[found] if found < len(positions) else drains[""][0]
-
-
-def _drains(order: Order) -> dict[str, list[int]]:
-    """Positions of the waits that leave nothing in flight, by name; under "" the end of the function."""
-    drains: dict[str, list[int]] = {name: [] for name in _WAITED_BY.values()}
-    for step in order.steps:
-        if step.op.name in drains and ir.IntegerAttr(step.op.attributes["num"]).value == 0:
-            drains[step.op.name].append(step.start)
-    drains[""] = [len(order.steps)]
-    return drains
-
-
-def _place(areas: list[_Area], base: int) -> int:
-    """Give each area the lowest offset from `base` that no living neighbour holds; returns the first byte above all of them."""
-    placed: list[_Area] = []
-    for area in sorted(areas, key=lambda a: (-a.alignment, -a.size, a.start)):
-        neighbours = sorted((p for p in placed if p.start <= area.end and area.start <= p.end), key=lambda p: p.offset)
-        offset = _aligned(base, area.alignment)
-        for other in neighbours:
-            if other.offset >= offset + area.size:
+def _place(requests: list[_Request], base: int) -> int:
+    """Give every request an offset of at least `base`, the largest first; return the end of the memory in use."""
+    placed: list[_Request] = []
+    for request in sorted(requests, key=lambda r: (-r.size, r.start)):
+        offset = base
+        for other in placed:
+            if other.start > request.end or other.end < request.start:
+                continue
+            if _align(offset, request.alignment) + request.size <= other.offset:
                 break
-            offset = max(offset, _aligned(other.offset + other.size, area.alignment))
-        area.offset = offset
-        placed.append(area)
-    return max((a.offset + a.size for a in areas), default=base)
+            offset = max(offset, other.offset + other.size)
+        request.offset = _align(offset, request.alignment)
+        request.op.attributes["tilegpu.offset"] = _i32(request.offset)
+        insort(placed, request, key=lambda r: r.offset)
+    return max((r.offset + r.size for r in requests), default=base)
 
 
-def _aligned(offset: int, alignment: int) -> int:
+def _align(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment

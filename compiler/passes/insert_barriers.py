@@ -1,190 +1,385 @@
-"""`tilegpu-insert-barriers`: keep the threads of a CTA apart where they exchange data through shared memory.
+"""Order the accesses that different threads make to shared memory.
 
-Before: shared memory is allocated (`tilegpu-allocate-shared`); fences between the generic and the asynchronous proxy stand where they must.
-After: a `tilegpu.barrier` stands before every op that reads bytes which another thread may have written since the last barrier, or writes
-bytes which another thread may still read or write.
+Before: `tilegpu.offset` is set (see `tilegpu-allocate-shared`). Threads run apart between barriers.
+After: between two accesses by different threads to overlapping bytes, of which one is a write, lies a `tilegpu.barrier` or an
+op that is one: `tile.barrier`, a `named_barrier_sync` of all threads, `cluster_arrive` with `cluster_wait`, or an op with scratch, whose
+lowering puts a barrier between its writes and its reads.
 
-One forward walk over the structured control flow carries the byte ranges touched since the last barrier. A loop body is walked a second time
-with what its end leaves open, which reaches the fixpoint: a barrier found by then closes the path around the loop. The rules:
+What asynchronous accesses mean here:
+- `async_copy` writes when it is issued; its data is there for the issuing thread after an `async_wait`, for the others after a barrier
+  behind that.
+- `wgmma` and TMA stores read when they are issued and again until the wait that completes them, so a barrier goes between that wait
+  and the next write.
+- `tma_load` writes when it is issued; whoever waits on its mbarrier may read.
+- An mbarrier is initialised by one thread and used by the others after a barrier.
+The slots of a buffer count as one, except where their indices are constants.
 
-- An op with scratch synchronises inside, so it closes everything before it and leaves its scratch being read.
-- `async_copy` has written when `async_wait` returns; `wgmma` and the TMA stores have read when their wait returns. Until then a ring of slots keeps
-  writers and readers apart, which is the pipeliner's promise; the waits turn what is in flight into plain accesses.
-- What `tma_load` writes is ordered by its mbarrier; it must only not overtake reads.
-- Roles of `warp_specialize` meet at mbarriers and named barriers alone: their regions are left as they are.
+A forward data-flow analysis over structured control flow. Each loop body is visited twice, whatever the nesting: once to summarise what
+it leaves behind for its next iteration, once to place barriers. Barriers go as late as possible, but in front of a loop rather than into
+it where only accesses before the loop call for them. Scalar conditions are uniform, so a barrier inside a branch is sound.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from mlir import ir
 
-from ..analysis.buffers import Order, program_order
-from ..lowering.scratch import scratch_bytes
-from ..lowering.shared_memory import buffer_bytes
-from .building import Builder
+from tilewright.compiler.lowering.scratch import scratch_bytes
+from tilewright.compiler.lowering.shared_memory import buffer_bytes, slot_bytes
+
+from ..analysis.buffers import Buffers, constant_slot, slot_count
 from .registry import register
 
-Range = tuple[int, int]
-
-_READS = frozenset({"tilegpu.local_load", "tilegpu.mbarrier_wait", "tilegpu.mbarrier_arrive", "tilegpu.mbarrier_expect"})
-_WRITES = frozenset({"tilegpu.local_store", "tilegpu.mbarrier_init"})
-_ASYNC_READS = {
-    "tilegpu.wgmma": "tilegpu.wgmma_wait",
-    "tilegpu.tma_store": "tilegpu.tma_store_wait",
-    "tilegpu.tma_reduce": "tilegpu.tma_store_wait",
-    "tilegpu.tma_scatter": "tilegpu.tma_store_wait",
-}
-_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "func.call"})
+Interval = tuple[int, int]
+"""Bytes [start, end) of the CTA's shared memory."""
 
 
-@dataclass
-class _State:
-    """Byte ranges touched since the last barrier, and those in flight under the wait that ends them."""
+@dataclass(slots=True)
+class State:
+    """What threads may still be doing: accesses that no barrier has ordered, and asynchronous ones that no wait has ended."""
 
-    reads: set[Range] = field(default_factory=set)
-    writes: set[Range] = field(default_factory=set)
-    in_flight: dict[str, set[Range]] = field(default_factory=dict)
+    reads: set[Interval] = field(default_factory=set)
+    writes: set[Interval] = field(default_factory=set)
+    copies: set[Interval] = field(default_factory=set)
+    products: set[Interval] = field(default_factory=set)
+    stores: set[Interval] = field(default_factory=set)
 
-    def copy(self) -> _State:
-        return _State(set(self.reads), set(self.writes), {k: set(v) for k, v in self.in_flight.items()})
+    def copy(self) -> State:
+        return State(set(self.reads), set(self.writes), set(self.copies), set(self.products), set(self.stores))
 
-    def join(self, other: _State) -> None:
+    def join(self, other: State) -> None:
+        """Add what may be going on in `other`."""
         self.reads |= other.reads
         self.writes |= other.writes
-        for wait, ranges in other.in_flight.items():
-            self.in_flight.setdefault(wait, set()).update(ranges)
+        self.copies |= other.copies
+        self.products |= other.products
+        self.stores |= other.stores
 
-    def covers(self, other: _State) -> bool:
-        return (
-            other.reads <= self.reads
-            and other.writes <= self.writes
-            and all(ranges <= self.in_flight.get(wait, set()) for wait, ranges in other.in_flight.items())
-        )
-
-    def synchronise(self) -> None:
+    def barrier(self) -> None:
+        """All threads have got here."""
         self.reads.clear()
         self.writes.clear()
+
+    def conflicts(self, reads: Iterable[Interval], writes: Iterable[Interval]) -> bool:
+        """Whether the accesses must wait for a barrier."""
+        return _overlap(reads, self.writes) or _overlap(writes, self.writes) or _overlap(writes, self.reads)
+
+
+def _overlap(left: Iterable[Interval], right: set[Interval]) -> bool:
+    return any(a < d and c < b for a, b in left for c, d in right)
+
+
+@dataclass(slots=True)
+class Event:
+    """An op that matters here. `kind` says what it does after its accesses were checked; see `_apply`."""
+
+    kind: str
+    op: ir.Operation
+    reads: list[Interval] = field(default_factory=list)
+    writes: list[Interval] = field(default_factory=list)
+    drains: bool = False
+    bodies: list[list[Event]] = field(default_factory=list)
+    summary: Summary | None = None
+
+
+@dataclass(slots=True)
+class Summary:
+    """What one pass through some events does to whatever state they start in.
+
+    `left`: what it leaves behind. `reads`, `writes`: accesses that nothing inside orders against those before. `waits`: kinds of its waits.
+    """
+
+    left: State = field(default_factory=State)
+    reads: set[Interval] = field(default_factory=set)
+    writes: set[Interval] = field(default_factory=set)
+    waits: set[str] = field(default_factory=set)
+    ordered: bool = False
+    """A barrier is sure to have been passed."""
 
 
 @register("tilegpu-insert-barriers")
 def insert_barriers(module: ir.Operation) -> None:
-    """Run the pass on `module`."""
-    for function in module.regions[0].blocks[0].operations:
-        if function.operation.name == "func.func":
-            _Walk(function.operation).run()
+    """Insert `tilegpu.barrier` where shared memory needs it."""
+    num_warps = module.attributes["tilegpu.num_warps"] if "tilegpu.num_warps" in module.attributes else None
+    width = module.attributes["tilegpu.threads_per_warp"] if "tilegpu.threads_per_warp" in module.attributes else None
+    threads = ir.IntegerAttr(num_warps).value * ir.IntegerAttr(width).value if num_warps and width else 0
+    for function in [op.operation for op in module.regions[0].blocks[0].operations]:
+        if function.name != "func.func" or not len(function.regions[0].blocks):
+            continue
+        events = _Reader(function, threads).events(function.regions[0].blocks[0])
+        places: list[ir.Operation] = []
+        _run(events, State(), places.append)
+        for op in places:
+            ir.Operation.create("tilegpu.barrier", loc=op.location, ip=ir.InsertionPoint(op))
 
 
-class _Walk:
-    """The walk over one function."""
+# ----------------------------------------------------------------------------------------------------------------------------------------
+# From ops to events
+# ----------------------------------------------------------------------------------------------------------------------------------------
 
-    def __init__(self, function: ir.Operation):
-        self.function = function
-        self.order: Order = program_order(function)
-        self.ranges = {root: _range(root) for roots in self.order.roots.values() for root in roots}
-        self.needed: dict[ir.Operation, None] = {}
+# Op -> (kind, operands read, operands written), by operand number; negative numbers count from the end.
+_ACCESSES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "tilegpu.local_load": ("access", (0,), ()),
+    "tilegpu.local_store": ("access", (), (1,)),
+    "tilegpu.async_copy": ("copy", (), (1,)),
+    "tilegpu.wgmma": ("product", (0, 1), ()),
+    "tilegpu.tma_reduce": ("store", (-1,), ()),
+    "tilegpu.tma_store": ("store", (-1,), ()),
+    "tilegpu.tma_scatter": ("store", (-1,), ()),
+    "tilegpu.mbarrier_init": ("access", (), (0,)),
+    "tilegpu.mbarrier_expect": ("use", (0,), ()),
+    "tilegpu.mbarrier_arrive": ("use", (0,), ()),
+    "tilegpu.mbarrier_wait": ("use", (0,), ()),
+}
+_TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
+_WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
+_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tilegpu.cluster_wait"})
+_LOOPS = frozenset({"scf.for", "scf.while"})
 
-    def run(self) -> None:
-        state = _State()
-        for region in self.function.regions:
-            for block in region.blocks:
-                self._block(block, state)
-        for op in self.needed:
-            Builder.before(op).op("tilegpu.barrier", [], [])
 
-    def _block(self, block: ir.Block, state: _State) -> None:
-        for op in block.operations:
-            self._op(op.operation, state)
+class _Reader:
+    """Turns the ops of a function into events."""
 
-    def _op(self, op: ir.Operation, state: _State) -> None:
+    def __init__(self, function: ir.Operation, threads: int):
+        self.threads = threads
+        allocs: list[ir.Operation] = []
+        _collect_allocs(function.regions[0].blocks[0], allocs)
+        self.buffers = Buffers(allocs)
+        self.offsets = [_offset(alloc) for alloc in allocs]
+
+    def events(self, block: ir.Block) -> list[Event]:
+        """Return the events of `block` in order, those of inner blocks inside."""
+        events = []
+        for view in block.operations:
+            event = self._event(view.operation)
+            if event is not None:
+                events.append(event)
+        return events
+
+    def _event(self, op: ir.Operation) -> Event | None:
         name = op.name
-        if name in ("scf.for", "scf.while"):
-            self._loop(op, state)
-        elif name == "scf.if":
-            self._branches(op, state)
-        elif name in _BARRIERS:
-            state.synchronise()
-        elif name.startswith("tilegpu.") or "tilegpu.offset" in op.attributes:
-            self._access(op, state)
+        if name in _ACCESSES:
+            kind, reads, writes = _ACCESSES[name]
+            operands = op.operands
+            return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes))
+        if name == "tilegpu.local_alloc":
+            return Event("access", op, [], self._buffer(op.results[0])) if len(op.operands) else None
+        if name in _TMA_LOADS:
+            buffer, mbarrier = _tma_operands(op)
+            return Event("use", op, self._buffer(mbarrier), self._buffer(buffer))
+        if name in _WAITS:
+            return Event(_WAITS[name], op, drains=ir.IntegerAttr(op.attributes["num"]).value == 0)
+        if name in _BARRIERS or (name == "tilegpu.named_barrier_sync" and self._is_full(op)):
+            return Event("barrier", op)
+        if name in _LOOPS or name == "scf.if" or name == "tilegpu.warp_specialize":
+            bodies = [self.events(block) for region in op.regions for block in region.blocks]
+            if not any(bodies):
+                return None
+            if name == "scf.if":
+                return Event("branch", op, bodies=bodies + ([[]] if len(bodies) == 1 else []))
+            if name == "tilegpu.warp_specialize":
+                return Event("roles", op, bodies=bodies)
+            body = [event for part in bodies for event in part]
+            return Event("loop", op, bodies=bodies, summary=_summarise(body))
+        if name == "func.call":
+            return Event("call", op)
+        if name.startswith("tile") and (size := scratch_bytes(op)):
+            offset = _offset(op)
+            return Event("scratch", op, [], [(offset, offset + size)])
+        return None
 
-    def _loop(self, op: ir.Operation, state: _State) -> None:
-        while True:
-            entry = state.copy()
-            for region in op.regions:
-                self._block(region.blocks[0], state)
-            if entry.covers(state):
-                break
-            state.join(entry)
-        if op.name == "scf.for":
-            state.join(entry)
+    def _bytes(self, operands, numbers: tuple[int, ...]) -> list[Interval]:
+        return [interval for number in numbers for interval in self._buffer(operands[number])]
 
-    def _branches(self, op: ir.Operation, state: _State) -> None:
-        before = state.copy()
-        joined = None
-        for region in op.regions:
-            branch = before.copy()
-            if len(region.blocks):
-                self._block(region.blocks[0], branch)
-            if joined is None:
-                joined = branch
-            else:
-                joined.join(branch)
-        state.reads, state.writes, state.in_flight = joined.reads, joined.writes, joined.in_flight
+    def _buffer(self, value: ir.Value) -> list[Interval]:
+        """The bytes that a buffer value may name; none for a tensor."""
+        intervals = []
+        for index in self.buffers.of(value):
+            alloc = self.buffers.buffers[index].alloc.results[0]
+            start, size = self.offsets[index], buffer_bytes(alloc.type)
+            slot = _slot_of(value)
+            if slot is not None and slot < slot_count(alloc):
+                size = slot_bytes(alloc.type)
+                start += slot * size
+            intervals.append((start, start + size))
+        return intervals
 
-    def _access(self, op: ir.Operation, state: _State) -> None:
+    def _is_full(self, op: ir.Operation) -> bool:
+        return ir.IntegerAttr(op.attributes["threads"]).value == self.threads
+
+
+def _collect_allocs(block: ir.Block, allocs: list[ir.Operation]) -> None:
+    for view in block.operations:
+        op = view.operation
         name = op.name
         if name == "tilegpu.local_alloc":
-            if len(op.operands):
-                self._write(op, state, self._touched(op.results[0]))
-        elif name in _READS:
-            self._read(op, state, self._touched(op.operands[0]))
-        elif name in _WRITES:
-            self._write(op, state, self._touched(op.operands[-1] if name == "tilegpu.local_store" else op.operands[0]))
-        elif name in _ASYNC_READS:
-            touched = {r for operand in op.operands for r in self._touched(operand)}
-            self._require(op, state, touched, after_reads=False)
-            state.in_flight.setdefault(_ASYNC_READS[name], set()).update(touched)
-        elif name == "tilegpu.async_copy":
-            touched = {r for operand in op.operands for r in self._touched(operand)}
-            self._require(op, state, touched, after_reads=True)
-            state.in_flight.setdefault("tilegpu.async_wait", set()).update(touched)
-        elif name in ("tilegpu.tma_load", "tilegpu.tma_gather"):
-            touched = {r for operand in op.operands for r in self._touched(operand)}
-            self._require(op, state, touched, after_reads=True)
-        elif name in state.in_flight:
-            (state.writes if name == "tilegpu.async_wait" else state.reads).update(state.in_flight[name])
-            if ir.IntegerAttr(op.attributes["num"]).value == 0:
-                del state.in_flight[name]
-        elif "tilegpu.offset" in op.attributes and (size := scratch_bytes(op)):
-            offset = ir.IntegerAttr(op.attributes["tilegpu.offset"]).value
-            touched = {(offset, offset + size)}
-            self._require(op, state, touched, after_reads=True)
-            state.synchronise()
-            state.reads |= touched
-
-    def _read(self, op: ir.Operation, state: _State, touched: set[Range]) -> None:
-        self._require(op, state, touched, after_reads=False)
-        state.reads |= touched
-
-    def _write(self, op: ir.Operation, state: _State, touched: set[Range]) -> None:
-        self._require(op, state, touched, after_reads=True)
-        state.writes |= touched
-
-    def _require(self, op: ir.Operation, state: _State, touched: set[Range], after_reads: bool) -> None:
-        """Ask for a barrier before `op` if bytes of `touched` are open: written, or (for a writer) read."""
-        if op in self.needed or _overlap(touched, state.writes) or (after_reads and _overlap(touched, state.reads)):
-            self.needed[op] = None
-            state.synchronise()
-
-    def _touched(self, value: ir.Value) -> set[Range]:
-        return {self.ranges[root] for root in self.order.roots_of(value)}
+            allocs.append(op)
+        elif name.startswith("scf.") or name == "tilegpu.warp_specialize":
+            for region in op.regions:
+                for inner in region.blocks:
+                    _collect_allocs(inner, allocs)
 
 
-def _range(root: ir.Value) -> Range:
-    offset = ir.IntegerAttr(root.owner.attributes["tilegpu.offset"]).value
-    return (offset, offset + buffer_bytes(root.type))
+def _offset(op: ir.Operation) -> int:
+    if "tilegpu.offset" not in op.attributes:
+        raise ValueError(f"{op.name} has no tilegpu.offset: run tilegpu-allocate-shared first")
+    return ir.IntegerAttr(op.attributes["tilegpu.offset"]).value
 
 
-def _overlap(a: set[Range], b: set[Range]) -> bool:
-    return any(x[0] < y[1] and y[0] < x[1] for x in a for y in b)
+def _slot_of(value: ir.Value) -> int | None:
+    """The constant index of the slot that `value` is or is a view of."""
+    owner = value.owner
+    while not isinstance(owner, ir.Block) and owner.operation.name == "tilegpu.view":
+        owner = owner.operation.operands[0].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "tilegpu.slot":
+        return None
+    return constant_slot(owner.operation)
+
+
+def _tma_operands(op: ir.Operation) -> tuple[ir.Value, ir.Value]:
+    """(buffer, mbarrier) of a TMA load."""
+    view = op.opview
+    return view.buffer, view.mbarrier
+
+
+# ----------------------------------------------------------------------------------------------------------------------------------------
+# The analysis
+# ----------------------------------------------------------------------------------------------------------------------------------------
+
+Place = Callable[[ir.Operation], None]
+
+
+def _run(events: list[Event], state: State, place: Place, summary: Summary | None = None) -> None:
+    """Carry `state` through `events`, calling `place` with each op that needs a barrier in front.
+
+    With `summary`, also note there what the events access before any barrier, and their waits.
+    """
+    for event in events:
+        if event.kind == "branch":
+            _run_branch(event, state, place, summary)
+        elif event.kind == "roles":
+            _run_roles(event, state, place, summary)
+        elif event.kind == "loop":
+            _run_loop(event, state, place, summary)
+        else:
+            _check(event.op, event.reads, event.writes, state, place, summary)
+            _apply(event, state, place, summary)
+
+
+def _check(
+    op: ir.Operation, reads: Iterable[Interval], writes: Iterable[Interval], state: State, place: Place, summary: Summary | None
+) -> None:
+    """Put a barrier in front of `op` if its accesses need one."""
+    if state.conflicts(reads, writes):
+        _barrier(op, state, place, summary)
+    if summary is not None and not summary.ordered:
+        summary.reads.update(reads)
+        summary.writes.update(writes)
+
+
+def _barrier(op: ir.Operation, state: State, place: Place, summary: Summary | None) -> None:
+    place(op)
+    state.barrier()
+    if summary is not None:
+        summary.ordered = True
+
+
+def _apply(event: Event, state: State, place: Place, summary: Summary | None) -> None:
+    """Change `state` by what a simple event does."""
+    kind = event.kind
+    if kind == "access":
+        state.reads.update(event.reads)
+        state.writes.update(event.writes)
+    elif kind == "scratch":
+        # Its own barrier lies between writing and reading the scratch.
+        state.barrier()
+        state.reads.update(event.writes)
+        if summary is not None:
+            summary.ordered = True
+    elif kind == "copy":
+        state.copies.update(event.writes)
+    elif kind == "product":
+        state.reads.update(event.reads)
+        state.products.update(event.reads)
+    elif kind == "store":
+        state.stores.update(event.reads)
+    elif kind == "barrier":
+        state.barrier()
+        if summary is not None:
+            summary.ordered = True
+    elif kind == "call":
+        # The callee has memory of its own, but may leave accesses to it behind; so does its next call.
+        _barrier(event.op, state, place, summary)
+    elif kind in _WAITS.values():
+        _wait(kind, event.drains, state)
+        if summary is not None:
+            summary.waits.add(kind)
+
+
+def _wait(kind: str, drains: bool, state: State) -> None:
+    """This thread's asynchronous accesses have ended, or some of them; those of other threads not yet."""
+    pending: set[Interval] = getattr(state, kind)
+    (state.writes if kind == "copies" else state.reads).update(pending)
+    if drains:
+        pending.clear()
+
+
+def _run_branch(event: Event, state: State, place: Place, summary: Summary | None) -> None:
+    before = state.copy()
+    ordered = summary is not None and summary.ordered
+    outcomes, all_ordered = [], True
+    for body in event.bodies:
+        after = before.copy()
+        _run(body, after, place, summary)
+        outcomes.append(after)
+        if summary is not None:
+            all_ordered = all_ordered and summary.ordered
+            summary.ordered = ordered
+    state.barrier()
+    for pending in (state.copies, state.products, state.stores):
+        pending.clear()
+    for after in outcomes:
+        state.join(after)
+    if summary is not None:
+        summary.ordered = all_ordered
+
+
+def _run_roles(event: Event, state: State, place: Place, summary: Summary | None) -> None:
+    """Roles run side by side and order each other by mbarriers and named barriers; each is analysed by itself."""
+    if state.reads or state.writes:
+        _barrier(event.op, state, place, summary)
+    outcomes = []
+    for body in event.bodies:
+        after = State()
+        _run(body, after, place)
+        outcomes.append(after)
+    for after in outcomes:
+        state.join(after)
+
+
+def _run_loop(event: Event, state: State, place: Place, summary: Summary | None) -> None:
+    """A barrier that only accesses before the loop ask for goes in front of it; then the body runs as in any iteration."""
+    inside = event.summary
+    _check(event.op, inside.reads, inside.writes, state, place, summary)
+    if summary is not None:
+        summary.waits |= inside.waits
+    # What an iteration may start in: what came before the loop, or what the last iteration left, with what its waits ended.
+    state.join(inside.left)
+    for kind in inside.waits:
+        _wait(kind, False, state)
+    if summary is not None:
+        return
+    # The loop ends behind its first body (all of a `for`, the condition of a `while`), or a `for` does not run at all.
+    after = state.copy()
+    _run(event.bodies[0], after, place)
+    state.join(after)
+    for body in event.bodies[1:]:
+        _run(body, after, place)
+
+
+def _summarise(events: list[Event]) -> Summary:
+    summary = Summary()
+    _run(events, summary.left, lambda op: None, summary)
+    return summary
