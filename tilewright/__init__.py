@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 __version__ = "3.9.0+tilewright.0.1.0"
 
 _HOME = {
-    "AsyncCompileMode": "runtime",
     "CompilationError": "errors",
     "Config": "runtime",
-    "FutureKernel": "runtime",
     "InterpreterError": "errors",
     "JITFunction": "runtime",
     "KernelInterface": "runtime",

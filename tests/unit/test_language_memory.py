@@ -65,7 +65,7 @@ def test_stored_values_are_converted(k):
     assert k.names() == ["sitofp", "expand_dims", "broadcast", "store"]
     k.builder.calls.clear()
     tl.store(p, 1.5)
-    assert k.names() == ["constant", "splat", "store"]
+    assert k.names() == ["constant", "store"]
 
 
 @pytest.mark.parametrize(

@@ -221,8 +221,10 @@ def _with_indices(input: tensor, axis: int | None, combine: Callable, keep_dims:
         results = reduce((flat, arange(0, input.type.numel)), 0, combine)
         return tuple(reshape(r, (1,) * len(shape)) for r in results) if keep_dims else results
     axis = axis_argument(axis, len(shape))
-    index = reshape(arange(0, shape[axis]), tuple(n if d == axis else 1 for d, n in enumerate(shape)))
-    return reduce((input, broadcast_to_(index, shape)), axis, combine, keep_dims)
+    index = arange(0, shape[axis])
+    if len(shape) > 1:
+        index = broadcast_to_(expand_dims(index, tuple(d for d in builtins.range(len(shape)) if d != axis)), shape)
+    return reduce((input, index), axis, combine, keep_dims)
 
 
 def _extremum(input: Any, axis: Any, combine: Callable, keep_dims: bool) -> tensor:

@@ -49,7 +49,7 @@ def _operands(s: Semantic, op: str, ptr: Any, val: Any, mask: Any, accepted: tup
     if element not in accepted:
         raise ValueError(f"{op} does not support {element}; accepted: {', '.join(t.name for t in accepted)}")
     shape = ptr.type.shape
-    val = convert(s, val, element)
+    val = convert(s, val, element, shape)
     if not shape and val.type.is_block():
         raise ValueError(f"Value argument of {op} cannot be block type if pointer argument is not a block")
     return ptr, broadcast_to(s, val, shape), mask_argument(s, mask, shape)
@@ -147,7 +147,7 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None, _semantic=None):
     writable(ptr)
     element = ptr.dtype.element_ty
     bits = element if element.is_int() else _SIGNED_OF_WIDTH[element.primitive_bitwidth]
-    compare_with, new = (bitcast(s, broadcast_to(s, convert(s, v, element), ptr.type.shape), bits) for v in (cmp, val))
+    compare_with, new = (bitcast(s, broadcast_to(s, convert(s, v, element, ptr.type.shape), ptr.type.shape), bits) for v in (cmp, val))
     handle = s.builder.atomic_cas(_as_integers(s, ptr).handle, compare_with.handle, new.handle, new.type, **_order(sem, scope))
     return bitcast(s, tensor(handle, new.type), element)
 
@@ -168,7 +168,7 @@ def atomic_store(pointer, val, mask=None, sem=None, scope=None, _semantic=None):
     s = _semantic
     ptr = _wide("atomic_store", pointer, (8, 16, 32, 64))
     writable(ptr)
-    val = broadcast_to(s, convert(s, val, ptr.dtype.element_ty), ptr.type.shape)
+    val = broadcast_to(s, convert(s, val, ptr.dtype.element_ty, ptr.type.shape), ptr.type.shape)
     order = _order(sem, scope, "release", ("release", "relaxed"))
     s.builder.atomic_store(ptr.handle, val.handle, _handle(mask_argument(s, mask, ptr.type.shape)), val.type, **order)
 

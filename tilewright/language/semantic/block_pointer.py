@@ -8,10 +8,10 @@ from typing import Any
 from ..core import base_value, builtin, leaf, must_use_result, tensor
 from ..dtypes import base_type, block_type, dtype, int32, int64, pointer_type, validate_block_shape
 from .arith import add, and_, compare, emit_binary, mul, sub
-from .cast import cast
+from .cast import cast, convert
 from .session import Semantic
-from .shape import arange, axis_argument, reshape_to
-from .values import broadcast_to, constant, to_tensor
+from .shape import arange, axis_argument, expand_dims
+from .values import broadcast_to, constant
 
 
 class block_pointer_type(base_type):
@@ -99,7 +99,8 @@ class block_pointer(base_value):
 
     def _along(self, s: Semantic, x: tensor, d: int) -> tensor:
         """A 1-D tensor laid along dimension `d` of the block."""
-        return reshape_to(s, x, tuple(n if i == d else 1 for i, n in enumerate(self.block_shape)))
+        others = tuple(i for i in range(len(self.block_shape)) if i != d)
+        return expand_dims(x, others, _semantic=s) if others else x
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
@@ -109,10 +110,9 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
 def _integers(s: Semantic, values: Any, ty: dtype, what: str) -> list[tensor]:
     out = []
     for v in _as_tuple(values):
-        v = to_tensor(s, v)
-        if v.type.is_block() or not v.dtype.is_int():
+        if isinstance(v, float) or isinstance(v, tensor) and (v.type.is_block() or not v.dtype.is_int()):
             raise TypeError(f"make_block_ptr: {what} must be integer scalars, got {v}")
-        out.append(cast(s, v, ty))
+        out.append(convert(s, v, ty))
     return out
 
 

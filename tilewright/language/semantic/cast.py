@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from ..core import builtin, constexpr, tensor
-from ..dtypes import dtype, float32, int1, int64
+from ..dtypes import dtype, float32, int1, int64, with_shape
 from .session import Semantic
 from .values import constant, is_number, number_type, to_tensor
 
@@ -109,18 +109,19 @@ def bitcast(s: Semantic, x: tensor, ty: dtype) -> tensor:
     return emit_cast(s, "bitcast", x, ty)
 
 
-def convert(s: Semantic, x: Any, ty: dtype) -> tensor:
-    """A tensor cast to `ty`; a Python number as a constant of `ty`, of the value that a cast of its own type gives."""
+def convert(s: Semantic, x: Any, ty: dtype, shape: tuple[int, ...] = ()) -> tensor:
+    """A tensor cast to the scalar type `ty`; a Python number as a constant of `ty` and `shape`, of the value that a cast of its own type
+    gives."""
     if is_number(x):
         if number_type(x) is float32:
             x = struct.unpack("f", struct.pack("f", x))[0]
         if ty.is_bool():
-            return constant(s, bool(x), ty)
+            return constant(s, bool(x), with_shape(ty, shape))
         if ty.is_standard_floating() and (isinstance(x, float) or abs(x) < 2**53):
-            return constant(s, float(x), ty)
+            return constant(s, float(x), with_shape(ty, shape))
         if ty.is_int() and not isinstance(x, float):
             low = ty.get_int_min_value()
-            return constant(s, (x - low) % 2**ty.int_bitwidth + low, ty)
+            return constant(s, (x - low) % 2**ty.int_bitwidth + low, with_shape(ty, shape))
     return cast(s, to_tensor(s, x), ty)
 
 

@@ -68,7 +68,7 @@ def load_at(
     if mask is None:
         other = None
     if other is not None:
-        other = broadcast_to(s, convert(s, other, ty.scalar), ty.shape)
+        other = broadcast_to(s, convert(s, other, ty.scalar, ty.shape), ty.shape)
     handle = s.builder.load(
         ptr.handle,
         None if mask is None else mask.handle,
@@ -85,7 +85,7 @@ def load_at(
 def store_at(s: Semantic, ptr: tensor, value: Any, mask: tensor | None, *, cache: str = "", evict: str = "") -> None:
     """Store with the mask checked and of the pointer's shape; the value is converted and broadcast here."""
     element = ptr.dtype.element_ty
-    value = convert(s, value, element)
+    value = convert(s, value, element, ptr.type.shape)
     if element.is_bool():
         value = cast(s, value, int8)
     ptr = in_memory(s, ptr)
