@@ -32,7 +32,7 @@ def contiguous_registers(layout: LinearLayout, dim: int, limit: int) -> tuple[in
 
 @lru_cache(maxsize=8192)
 def vector_width(layout: LinearLayout, dim: int, alignment: int, element_bits: int, max_bits: int = 128) -> int:
-    """Return the number of elements of a global access: neighbours along `dim`, aligned to `alignment` elements, at most `max_bits` bits."""
+    """Return the elements of one global access: neighbours along `dim`, aligned to `alignment` elements, `max_bits` bits at most."""
     limit = min(alignment, max(1, max_bits // element_bits))
     limit = 1 << (limit.bit_length() - 1)
     return 1 << len(contiguous_registers(layout, dim, limit))

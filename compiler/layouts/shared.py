@@ -127,8 +127,8 @@ def nvmma(shape: tuple[int, ...], element_bits: int, swizzle: int | None = None,
     """Return the layout that TMA writes and wgmma reads: rows of `swizzle` bytes (128, 64, 32; 0 for 16-byte rows without swizzle).
 
     The buffer is a sequence of sub-tiles of [all rows] x [`swizzle` bytes of the inner dimension], as TMA boxes fill them; inside a
-    sub-tile the 16-byte chunks of each row are XORed by bits 7..9 of the address. `order[0]` is the inner dimension: K for K-major operands,
-    M or N for MN-major ones. `swizzle` defaults to the widest that fits. Raises ValueError if a row is shorter than the swizzle.
+    sub-tile the 16-byte chunks of each row are XORed by bits 7..9 of the address. `order[0]` is the inner dimension: K for K-major
+    operands, M or N for MN-major ones. `swizzle` defaults to the widest that fits. Raises ValueError if a row is shorter than the swizzle.
     """
     rank = len(shape)
     order = order or tuple(reversed(range(rank)))

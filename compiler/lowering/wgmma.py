@@ -20,7 +20,7 @@ from tilewright.compiler.layouts.descriptors import MatrixDescriptor, matrix_des
 from tilewright.dialects import tilegpu
 
 from . import linear, vectors
-from .asm import inline_asm_multi
+from .asm import inline_asm, inline_asm_multi
 from .context import LoweringContext
 from .mma import accumulator_letter, accumulator_name, accumulator_words, operand_name
 from .registry import rule
@@ -160,11 +160,10 @@ def _assembly(
     operands_a = steps.operand_words or 1
     at_b = at_a + operands_a
     m, n, k = instr
-    lines = ["{", ".reg .pred first, always;", ".reg .b64 da, db;", "setp.eq.b32 always, 0, 0;"]
+    lines = ["{", ".reg .b64 da, db;"]
     if first == "flag":
-        lines.append(f"setp.ne.b32 first, ${at_b + 1}, 0;")
-    elif first == "zero":
-        lines.append("setp.ne.b32 first, 0, 0;")
+        lines += [".reg .pred first;", f"setp.ne.b32 first, ${at_b + 1}, 0;"]
+    initial = {"zero": "0", "always": "1", "flag": "first"}[first]
     lines.append("wgmma.fence.sync.aligned;")
     integer, half = acc_name == "s32", names[0] in ("f16", "bf16")
     tail = "" if integer else ", 1, 1"
@@ -173,7 +172,7 @@ def _assembly(
     width = count // steps.blocks
     started: set[int] = set()
     for acc, left, right in steps.instructions:
-        predicate = "always" if acc in started or first == "always" else "first"
+        scale = "1" if acc in started else initial
         started.add(acc)
         d = "{" + ",".join(f"${acc + i}" for i in range(width)) + "}"
         if desc_a is None:
@@ -183,7 +182,7 @@ def _assembly(
             a = "da"
             lines.append(f"add.s64 da, ${at_a}, {left};")
         lines.append(f"add.s64 db, ${at_b}, {right};")
-        lines.append(f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{acc_name}.{names[0]}.{names[1]} {d}, {a}, db, {predicate}{tail};")
+        lines.append(f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{acc_name}.{names[0]}.{names[1]} {d}, {a}, db, {scale}{tail};")
     lines += ["wgmma.commit_group.sync.aligned;", "}"]
     letter = accumulator_letter(acc_name)
     constraints = [f"={letter}"] * count
@@ -215,7 +214,7 @@ def wgmma_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     number = ir.IntegerAttr(op.attributes["num"]).value
     text = f"wgmma.wait_group.sync.aligned {number};"
     if not pending:
-        inline_asm_multi(ctx, text, "~{memory}", (), [])
+        inline_asm(ctx, text, "~{memory}", (), None)
         return values
     waited = [values[i] for i in pending]
     key = f"wgmma_wait.{number}." + ".".join(str(v.type).replace(" ", "") for v in waited)

@@ -354,7 +354,7 @@ INTRINSICS: dict[str, Callable] = {
 
 ACCESS = re.compile(r"@\$(\d+) (ld|st)\.\S*?global\S*\.b(\d+) (.*);")
 REDUX = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-ATOMIC = re.compile(r"@\$(\d+) (atom|red)\.\w+\.\w+\.global\.(add|max|min|and|or|xor|xchg)\.(?:\w)(\d+) (.*);")
+ATOMIC = re.compile(r"@\$(\d+) (atom|red)\.\w+\.\w+\.global\.(add|max|min|and|or|xor|exch)\.(?:\w)(\d+) (.*);")
 
 
 def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.ndarray):
@@ -407,5 +407,5 @@ def run_atomic(simulator: Simulator, match: re.Match, operand: Callable, outputs
     for thread in np.flatnonzero(active & predicate):
         cell = int(address[thread]) // (bits // 8)
         old[thread] = cells[cell]
-        cells[cell] = value[thread] if operation == "xchg" else REDUX[operation](cells[cell], value[thread])
+        cells[cell] = value[thread] if operation == "exch" else REDUX[operation](cells[cell], value[thread])
     return old if outputs else None

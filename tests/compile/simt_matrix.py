@@ -165,6 +165,11 @@ def _wgmma_instruction(machine, line: str, registers: dict, results: list, parts
         else:
             left = fragments[4 * group : 4 * group + 4]
         products.append(np.einsum("wmk,nk->wmn", left, right))
-    updated = accumulate([results[i] for i in d], np.concatenate(products), acc_name, predicates[predicate])
+    updated = accumulate(
+        [results[i] for i in d],
+        np.concatenate(products),
+        acc_name,
+        predicates[predicate] if predicate == "first" else np.full(machine.threads, predicate == "1"),
+    )
     for register, new in zip(d, updated, strict=True):
         results[register] = new

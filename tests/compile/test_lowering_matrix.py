@@ -118,8 +118,76 @@ def test_wgmma(run, element, shape, num_warps, registers, trans_b):
     acc = "s32" if out == "i32" else "f32"
     assert assembled.count(f"wgmma.mma_async.sync.aligned.m64n{instr[1]}k{instr[2]}.{acc}.{name}.{name}") == 2 * per_op
     assert assembled.count("wgmma.commit_group") == 2
-    assert "warning" not in assembled.log and "C75" not in assembled.log, assembled.log
+    check_asynchronous(assembled)
+
+
+def check_asynchronous(assembled) -> None:
+    """ptxas kept the wgmmas asynchronous and spilled nothing."""
+    assert "C75" not in assembled.log and "warning" not in assembled.log, assembled.log
     assert " 0 bytes spill stores" in assembled.log
+
+
+@pytest.mark.parametrize(("shape", "num_warps"), [((128, 256, 64), 8), ((128, 128, 64), 4), ((64, 256, 64), 4)])
+def test_gemm_loop_stays_asynchronous(shape, num_warps):
+    """One group in flight over the back edge of the loop, copies between: the accumulator never moves."""
+    m, n, k = shape
+    slots = 3
+    acc, a, b = L.wgmma_accumulator((m, n), num_warps), L.nvmma((m, k), 16), L.nvmma((k, n), 16)
+    loads = L.default_blocked((m, k), num_warps, vector=8), L.default_blocked((k, n), num_warps, vector=8)
+    kernel = K.Kernel(num_warps, "bf16", "bf16", "f32")
+    offsets, rings = (0, m * k * 2 * slots), [K.buffer(s, "bf16", slots) for s in (a, b)]
+    slot_types, t = [K.buffer(s, "bf16") for s in (a, b)], K.tensor(acc, "f32")
+    memory = [kernel.value(f'tilegpu.local_alloc : {r} {{"tilegpu.offset" = {o} : i32}}') for r, o in zip(rings, offsets, strict=True)]
+    pointers = [kernel.pointers(i, layout) for i, layout in enumerate(loads)]
+    zero = kernel.value(f"arith.constant dense<0.0> : {t}")
+    c0, c1, end, count = (kernel.value(f"arith.constant {v} : i32") for v in (0, 1, 64, slots))
+    loop = kernel.value(f"scf.for %i = {c0} to {end} step {c1} iter_args(%acc = {zero}) -> ({t}) : i32 {{")
+    index = kernel.value(f"arith.remui %i, {count} : i32")
+    kernel.op("tilegpu.barrier")
+    now = [kernel.value(f"tilegpu.slot {x}[{index}] : {r}") for x, r in zip(memory, rings, strict=True)]
+    instr = list(L.wgmma_instruction((m, n), num_warps, 16))
+    pending = kernel.value(f"tilegpu.wgmma {now[0]}, {now[1]}, %acc instr = {instr} precision = tf32 : {', '.join(slot_types)} -> {t}")
+    waited = kernel.value(f"tilegpu.wgmma_wait num = 1 {pending} : {t}")
+    following = kernel.value(f"arith.addi {index}, {c1} : i32")
+    for i in range(2):
+        slot = kernel.value(f"tilegpu.slot {memory[i]}[{following}] : {rings[i]}")
+        kind = K.tensor(loads[i], "!tile.ptr<bf16>")
+        token = kernel.value(f"tilegpu.async_copy {pointers[i]}, {slot} : {kind}, {slot_types[i]}")
+        kernel.value(f"tilegpu.async_commit {token}")
+    kernel.op(f"scf.yield {waited} : {t}")
+    kernel.op("}")
+    kernel.store(2, acc, kernel.value(f"tilegpu.wgmma_wait num = 0 {loop} : {t}"))
+    assembled = assemble(kernel)
+    check_asynchronous(assembled)
+    assert assembled.count("wgmma.wait_group") == 2
+
+
+def test_attention_loop_stays_asynchronous():
+    """Two dots in flight, P in registers: Q K^T of the next block is issued before P V, and exponentials run beside P V."""
+    acc = L.wgmma_accumulator((128, 128), 8)
+    assert L.wgmma_operand_a((128, 128), 8, 16) == acc
+    plain = L.nvmma((128, 128), 16)
+    kind, turned = K.buffer(plain, "bf16"), K.buffer(L.SharedLayout(L.trans(plain.linear, (1, 0))), "bf16")
+    f32, bf16 = K.tensor(acc, "f32"), K.tensor(acc, "bf16")
+    kernel = K.Kernel(8, "bf16", "bf16", "f32")
+    q, k, v = (kernel.value(f'tilegpu.local_alloc : {kind} {{"tilegpu.offset" = {32768 * i} : i32}}') for i in range(3))
+    k = kernel.value(f"tilegpu.view {k} order = [1, 0] : {kind} -> {turned}")
+    zero, none = (kernel.value(f"arith.constant dense<0.0> : {t}") for t in (f32, bf16))
+    c0, c1, end = (kernel.value(f"arith.constant {n} : i32") for n in (0, 1, 64))
+    kernel.op(f"%loop:2 = scf.for %i = {c0} to {end} step {c1} iter_args(%acc = {zero}, %p = {none}) -> ({f32}, {bf16}) : i32 {{")
+    kernel.op("tilegpu.barrier")
+    tail = "instr = [64, 128, 16] precision = tf32"
+    scores = kernel.value(f"tilegpu.wgmma {q}, {k}, {zero} {tail} : {kind}, {turned} -> {f32}")
+    sums = kernel.value(f"tilegpu.wgmma %p, {v}, %acc {tail} : {bf16}, {kind} -> {f32}")
+    scores = kernel.value(f"tilegpu.wgmma_wait num = 1 {scores} : {f32}")
+    weights = kernel.value(f"math.exp2 {scores} : {f32}")
+    kernel.op(f"%done:2 = tilegpu.wgmma_wait num = 0 {sums}, {weights} : {f32}, {f32}")
+    scaled = kernel.value(f"arith.addf %done#0, %done#0 : {f32}")
+    packed = kernel.value(f"tile.fp_to_fp %done#1 : {f32} -> {bf16}")
+    kernel.op(f"scf.yield {scaled}, {packed} : {f32}, {bf16}")
+    kernel.op("}")
+    kernel.store(2, acc, "%loop#0")
+    check_asynchronous(assemble(kernel))
 
 
 def test_fma_dot(run):
