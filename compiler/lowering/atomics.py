@@ -263,7 +263,7 @@ def rmw_group(
     t = ctx.types
     width, element = t.parts(value.type)
     bits = t.widths[element]
-    operation = kind.removeprefix("u").removeprefix("f") if kind in ("umax", "umin", "fadd") else kind
+    operation = {"umax": "max", "umin": "min", "fadd": "add", "xchg": "exch"}.get(kind, kind)
     if kind == "fadd":
         half = ".noftz" if bits == 16 else ""
         name = {t.f16: "f16", t.bf16: "bf16", t.f32: "f32", t.f64: "f64"}[element]

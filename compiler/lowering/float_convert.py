@@ -13,6 +13,7 @@ from mlir import ir
 
 from . import vectors
 from .access import keyword
+from .asm import inline_asm
 from .context import LoweringContext
 from .elementwise import intrinsic, per_element
 from .float8 import E4B15, Float8, float8_format
@@ -98,7 +99,7 @@ def decode(ctx: LoweringContext, codes: ir.Value, format: Float8) -> ir.Value:
         shifted = ctx.emit("llvm.shl", wide.type, (wide, ctx.constant(wide.type, 8)))
         return ctx.emit("llvm.bitcast", t.vector(count, t.f16), (shifted,))
     if format.native and ctx.facts.arch >= 89:
-        return in_pairs(ctx, codes, t.i16, f"llvm.nvvm.{format.native}x2.to.f16x2.rn", t.vector(2, t.f16), t.f16)
+        return in_pairs(ctx, codes, f"cvt.rn.f16x2.{format.native}x2 $0, $1;", "=r,h", t.f16)
     type = t.vector(count, t.i32)
     wide = ctx.emit("llvm.zext", type, (codes,))
     magnitude = ctx.emit("llvm.and", type, (wide, ctx.constant(type, 0x7F)))
@@ -116,20 +117,21 @@ def decode(ctx: LoweringContext, codes: ir.Value, format: Float8) -> ir.Value:
     return ctx.emit("llvm.select", floats, (is_nan, ctx.constant(floats, math.nan), value))
 
 
-def in_pairs(ctx: LoweringContext, vector: ir.Value, packed: ir.Type, name: str, result: ir.Type, element: ir.Type) -> ir.Value:
-    """Apply an intrinsic that converts two elements at once, reading them as one value of type `packed`."""
+def in_pairs(ctx: LoweringContext, vector: ir.Value, text: str, constraints: str, element: ir.Type) -> ir.Value:
+    """Apply an instruction that converts two elements in one register to two elements of type `element`."""
     count, _ = ctx.types.parts(vector.type)
 
     def build(inner: LoweringContext, arguments: list[ir.Value]) -> ir.Value:
+        t = inner.types
         (values,) = arguments
         if count == 1:
             values = vectors.shuffle(inner, values, (0, 0))
-        pairs = [vectors.bitcast(inner, vectors.slice_of(inner, values, i, 2), packed) for i in range(0, max(count, 2), 2)]
-        type = inner.types.vector(2, element)
-        halves = [vectors.bitcast(inner, inner.call_intrinsic(name, result, (p,)), type) for p in pairs]
-        return vectors.slice_of(inner, vectors.concat(inner, halves), 0, count)
+        words = vectors.to_words(inner, values, 2 * t.width(values.type))
+        result = t.int(2 * t.widths[element])
+        converted = [inline_asm(inner, text, constraints, (word,), result, side_effects=False) for word in words]
+        return vectors.slice_of(inner, vectors.from_words(inner, converted, 2 * len(words), element), 0, count)
 
-    return ctx.helper(f"{name}.{count}", ctx.types.vector(count, element), (vector,), build)
+    return ctx.helper(f"{text.split()[0]}.{count}", ctx.types.vector(count, element), (vector,), build)
 
 
 # To 8 bits
@@ -144,7 +146,7 @@ def encode(ctx: LoweringContext, value: ir.Value, format: Float8, toward_zero: b
         element = t.f32
     if format.native and ctx.facts.arch >= 89 and not toward_zero:
         if element == t.f16:
-            return in_pairs(ctx, value, t.vector(2, t.f16), f"llvm.nvvm.f16x2.to.{format.native}x2.rn", t.i16, t.i8)
+            return in_pairs(ctx, value, f"cvt.rn.satfinite.{format.native}x2.f16x2 $0, $1;", "=h,r", t.i8)
         return f32_pairs(ctx, convert_float(ctx, value, t.f32, False), format)
     return encode_bits(ctx, convert_float(ctx, value, t.f32, False), format, toward_zero)
 
@@ -167,18 +169,19 @@ FCMP_UNE = 13  # LLVM::FCmpPredicate
 def f32_pairs(ctx: LoweringContext, value: ir.Value, format: Float8) -> ir.Value:
     """f32 to an 8-bit format that PTX knows, two at a time."""
     count = vectors.length(ctx, value)
-    name = f"llvm.nvvm.ff.to.{format.native}x2.rn"
+    text = f"cvt.rn.satfinite.{format.native}x2.f32 $0, $1, $2;"
 
     def build(inner: LoweringContext, arguments: list[ir.Value]) -> ir.Value:
         t = inner.types
         scalars = vectors.unpack(inner, arguments[0])
         if count == 1:
             scalars.append(scalars[0])
-        pairs = [inner.call_intrinsic(name, t.i16, (high, low)) for low, high in zip(scalars[::2], scalars[1::2], strict=True)]
+        halves = zip(scalars[::2], scalars[1::2], strict=True)
+        pairs = [inline_asm(inner, text, "=h,f,f", (high, low), t.i16, side_effects=False) for low, high in halves]
         codes = vectors.bitcast(inner, vectors.pack(inner, pairs), t.vector(2 * len(pairs), t.i8))
         return vectors.slice_of(inner, codes, 0, count)
 
-    return ctx.helper(f"{name}.{count}", ctx.types.vector(count, ctx.types.i8), (value,), build)
+    return ctx.helper(f"{text.split()[0]}.{count}", ctx.types.vector(count, ctx.types.i8), (value,), build)
 
 
 def encode_bits(ctx: LoweringContext, value: ir.Value, format: Float8, toward_zero: bool) -> ir.Value:

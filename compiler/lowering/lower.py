@@ -42,8 +42,8 @@ TRIPLE = "nvptx64-nvidia-cuda"
 def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
     """Return a new module in the `llvm` dialect that holds every function of `module`.
 
-    Of `options` it reads `capability` (90 for sm_90), `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`; the module's own attributes
-    go before these.
+    Of `options` it reads `capability` (90 for sm_90), `num_warps`, `num_ctas`, `maxnreg` and `enable_fp_fusion`; what the module's own
+    attributes say goes first.
     """
     with context(), ir.Location.unknown():
         operation = module.operation

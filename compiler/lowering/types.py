@@ -178,7 +178,7 @@ def types() -> Types:
 
 
 def scalar_type(type: ir.Type) -> ir.Type:
-    """LLVM type of one element: pointers by address space, 8-bit floats as i8, index as i64, tokens as i32, buffers and descriptors as pointers."""
+    """LLVM type of one element. 8-bit floats are i8, index is i64, tokens are i32, buffers are pointers to shared memory."""
     t = types()
     if tile.is_ptr(type):
         return llvm.PointerType.get(tile.ptr_space(type))
