@@ -54,6 +54,8 @@ def _check_operands(s: Semantic, a: tensor, b: tensor) -> tuple[tensor, tensor]:
         check_supported(s, x.dtype)
     if a.dtype.is_fp8() and b.dtype.is_fp8():
         if "fp8e4b15" in (a.dtype.name, b.dtype.name):  # no matrix unit reads it
+            if "fp8e4b15" in s.option("deprecated_fp8_dot_operand_dtypes"):
+                s.warn("the use of fp8e4b15 is deprecated on this target; it is converted to fp16 for the dot")
             a, b = cast(s, a, float16), cast(s, b, float16)
         return a, b
     if a.dtype in (int8, uint8) and b.dtype in (int8, uint8):

@@ -19,6 +19,7 @@ DEFAULT_OPTIONS = {
     "default_dot_input_precision": "tf32",
     "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
     "max_num_imprecise_acc_default": 0,
+    "deprecated_fp8_dot_operand_dtypes": (),
     "supported_fp8_dtypes": ("fp8e5", "fp8e4nv", "fp8e4b15", "fp8e5b16", "fp8e4b8"),
     "extern_libs": (),
 }
