@@ -1,34 +1,26 @@
-"""SASS of a cubin, by nvdisasm or cuobjdump of the CUDA toolkit."""
+"""SASS of a cubin, through nvdisasm or cuobjdump."""
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
+import re
 from pathlib import Path
 
-from tilewright import knobs
-from tilewright.errors import ToolchainError
+from tilewright.compiler.backends.nvidia.disasm import sass
 
 
-def _tool(name: str) -> str:
-    found = getattr(knobs.nvidia, name)
-    if found is None:
-        raise ToolchainError(f"{name} was not found; install the CUDA toolkit, or set TRITON_{name.upper()}_PATH")
-    return str(getattr(found, "path", found))
+def get_sass(cubin: bytes, fun: str | None = None) -> str:
+    """The SASS of a cubin (`kernel.asm["cubin"]`), of one function if `fun` is given. ValueError if it has no such function."""
+    text = sass(cubin)
+    if fun is None:
+        return text
+    # a function is a section of nvdisasm's output, a headline of cuobjdump's
+    parts = re.split(r"(?m)^(?=\.section\s+\.text\.|\s*Function : )", text)
+    found = [p for p in parts if re.match(rf"(\.section\s+\.text\.|\s*Function : ){re.escape(fun)}\b", p)]
+    if not found:
+        raise ValueError(f"the cubin has no function {fun!r}")
+    return found[0]
 
 
 def extract(file_path: str | Path, fun: str | None = None) -> str:
     """The SASS of a cubin file, of one function if `fun` is given."""
-    command = [_tool("cuobjdump"), "-sass", *(["-fun", fun] if fun else []), str(file_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ToolchainError(f"{' '.join(command)} failed: {done.stderr.strip()}")
-    return done.stdout
-
-
-def get_sass(cubin: bytes, fun: str | None = None) -> str:
-    """The SASS of a cubin (`kernel.asm["cubin"]`), of one function if `fun` is given."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
-        return extract(path, fun)
+    return get_sass(Path(file_path).read_bytes(), fun)
