@@ -11,6 +11,8 @@ from .driver import driver
 from .errors import InterpreterError, OutOfResources
 
 _HOME = {
+    "AsyncCompileMode": "async_compile",
+    "FutureKernel": "async_compile",
     "Autotuner": "autotuner",
     "Config": "autotuner",
     "Heuristics": "autotuner",

@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -17,6 +18,7 @@ from tilewright.compiler.kernel import CompiledKernel
 from tilewright.compiler.source import ASTSource
 
 from .arrays import MockTensor, TensorWrapper, reinterpret
+from .async_compile import FutureKernel, active_mode
 from .driver import driver
 from .launcher import OPTIONS, FastLauncher, fast_formats, generate_binder, split_options
 from .specialize import collect, key_text, specialize_param, specialize_value
@@ -132,8 +134,8 @@ class JITFunction(KernelInterface, KernelFunction):
             hook(*bound.values(), **options)
         device = driver.active.get_current_device()
         kernel, kinds = self._compiled(device, bound, options, warmup=False)
-        if kernel is None:
-            return None
+        if kernel is None or isinstance(kernel, FutureKernel):
+            return kernel
         size = evaluate_grid(grid, bound, self.__name__)
         run = kernel.run
         stream = driver.active.get_current_stream(device)
@@ -192,14 +194,17 @@ class JITFunction(KernelInterface, KernelFunction):
         kernels, _, target, backend, _ = self.device_caches[device]
         key = key_text(pairs, sorted(options.items()))
         kinds = [kind for kind, _ in pairs]
-        if key not in kernels:
+        found = kernels.get(key)
+        if found is None:
+            mode = active_mode.get()
+            if mode is not None:
+                arguments = (key, pairs, options, device, target, backend, warmup)
+                return mode.submit((self, device, key), lambda: self._compile(*arguments), partial(kernels.__setitem__, key)), kinds
             with self._lock:
-                if key not in kernels:
-                    kernel = self._compile(key, pairs, options, device, target, backend, warmup)
-                    if kernel is None:
-                        return None, kinds
-                    kernels[key] = kernel
-        return kernels[key], kinds
+                found = kernels.get(key) or self._compile(key, pairs, options, device, target, backend, warmup)
+                if found is not None:
+                    kernels[key] = found
+        return found, kinds
 
     def _explain(self, bound: dict[str, Any]) -> None:
         """Raise TypeError that names the argument which cannot be specialized."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,7 +12,7 @@ from fake_gpu import FakeDriver, Tensor, fake_compile
 import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
 from tilewright import knobs
-from tilewright.runtime import driver
+from tilewright.runtime import AsyncCompileMode, driver
 from tilewright.runtime.jit import JITFunction, jit
 from tilewright.runtime.specialize import specialize_value
 
@@ -227,6 +228,17 @@ def test_warmup_compiles_and_does_not_launch(gpu):
     assert compiled.name == "add" and not gpu.launches and gpu.loads == 0
     assert compiled is kernel[(1,)](*tensors(), 32, B=64, num_stages=2)
     assert len(gpu.compiled) == 1
+
+
+def test_async_compile_mode(gpu):
+    kernel = jit(add)
+    with ThreadPoolExecutor(2) as executor, AsyncCompileMode(executor):
+        futures = [kernel.warmup(*tensors(), n, B=64, grid=(1,)) for n in (16, 17, 32)]
+        assert futures[0] is futures[2]
+        assert kernel[(1,)](*tensors(), 17, B=64) is futures[1]
+    assert len(gpu.compiled) == 2 and not gpu.launches
+    assert kernel[(1,)](*tensors(), 17, B=64) is futures[1].result()
+    assert len(gpu.compiled) == 2
 
 
 def test_run_is_the_launch_that_tools_call(gpu):
