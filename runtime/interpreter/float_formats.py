@@ -107,7 +107,7 @@ def encode(values: np.ndarray, name: str, rounding: str = "rtne") -> np.ndarray:
     """
     values = np.asarray(values)
     if name == "fp64":
-        return values.astype(np.float64)
+        return _astype(values, np.float64)
     if name == "fp32":
         return _double_to_single_rtz(values) if rounding == "rtz" and values.dtype == np.float64 else _astype(values, np.float32)
     if name == "fp16" and rounding == "rtne":
