@@ -86,7 +86,11 @@ class Loop:
                 return found
             op = op.parent.operation
 
-    def _definition(self, value: ir.Value) -> int | None:
+    def carried_index(self, value: ir.Value) -> int | None:
+        """Return which carried value of this loop's body a value is, or None."""
+        return self._arg_index.get(value)
+
+    def definition(self, value: ir.Value) -> int | None:
         """Return the position of the operation that makes a value; None for arguments and values from outside."""
         owner = value.owner
         return None if isinstance(owner, ir.Block) else self._positions.get(key(owner.operation))
@@ -97,13 +101,13 @@ class Loop:
         pending = list(values)
         while pending:
             value = pending.pop()
-            index = self._arg_index.get(value)
+            index = self.carried_index(value)
             if index is not None:
                 if index not in out.carried:
                     out.carried.add(index)
                     pending.append(self.yields[index])
                 continue
-            position = self._definition(value)
+            position = self.definition(value)
             if position is None or position in out.ops:
                 continue
             name = self.names[position]
@@ -134,16 +138,26 @@ class Loop:
                 pending.append(self.yields[i])
         while pending:
             value = pending.pop()
-            index = self._arg_index.get(value)
+            index = self.carried_index(value)
             if index is not None:
                 if index not in args:
                     args.add(index)
                     pending.append(self.yields[index])
                 continue
-            position = self._definition(value)
+            position = self.definition(value)
             if position is not None:
                 keep(position)
         return ops, args
+
+    def dependents(self, value: ir.Value, among: Iterable[int]) -> list[int]:
+        """Return those of the operations at the positions `among`, ascending, that depend on `value` in one iteration."""
+        values, out = {value}, []
+        for position in among:
+            op = self.ops[position]
+            if any(v in values for v in (*op.operands, *_captured(op))):
+                out.append(position)
+                values.update(op.results)
+        return out
 
     def may_reorder(self, load: ir.Operation) -> bool:
         """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders accesses."""

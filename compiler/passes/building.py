@@ -83,6 +83,13 @@ class Builder:
         return new
 
 
+def zeros(build: Builder, type_: ir.Type) -> ir.Value:
+    """Create a tensor of zeros."""
+    element = type_.element_type
+    zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
+    return build.value("arith.constant", type_, [], {"value": ir.DenseElementsAttr.get_splat(type_, zero)})
+
+
 def tensor_type(like: ir.Type, element: ir.Type) -> ir.Type:
     """Return `like`, a scalar or tensor type, with another element type."""
     if not isinstance(like, ir.RankedTensorType):

@@ -15,7 +15,7 @@ from mlir import ir
 from tilewright.compiler.analysis.machine import Machine
 from tilewright.dialects import tile
 
-from .building import Builder, collect, is_zero, tensor_type, use_count
+from .building import Builder, collect, is_zero, tensor_type, use_count, zeros
 from .registry import register
 from .scaled_dot import decompose_scaled
 
@@ -51,12 +51,6 @@ def _convert(build: Builder, value: ir.Value, element: ir.Type) -> ir.Value:
     if value.type.element_type == element:
         return value
     return build.value("tile.fp_to_fp", tensor_type(value.type, element), [value])
-
-
-def _zeros(build: Builder, type_: ir.Type) -> ir.Value:
-    element = type_.element_type
-    zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
-    return build.value("arith.constant", type_, [], {"value": ir.DenseElementsAttr.get_splat(type_, zero)})
 
 
 def _dot(build: Builder, like: ir.Operation, a: ir.Value, b: ir.Value, acc: ir.Value, precision: str | None = None) -> ir.Operation:
@@ -121,7 +115,7 @@ def _split(op: ir.Operation, precision: str) -> None:
     split = _tf32_terms if precision == "tf32x3" else _bf16_terms
     terms_a, terms_b = (split(build, v, _TERMS[precision]) for v in (a, b))
     inner = "tf32" if precision == "tf32x3" else "ieee"
-    total = _zeros(build, acc.type)
+    total = zeros(build, acc.type)
     *small, (i, j) = _PRODUCTS[precision]
     for x, y in small:
         total = _dot(build, op, terms_a[x], terms_b[y], total, inner).results[0]
@@ -136,7 +130,7 @@ def _without_nan(build: Builder, value: ir.Value) -> ir.Value:
     i1 = ir.IntegerType.get_signless(1, context)
     uno = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, context), 14)
     is_nan = build.value("arith.cmpf", tensor_type(value.type, i1), [value, value], {"predicate": uno})
-    return build.value("arith.select", value.type, [is_nan, _zeros(build, value.type), value])
+    return build.value("arith.select", value.type, [is_nan, zeros(build, value.type), value])
 
 
 def _tf32_terms(build: Builder, value: ir.Value, _: int) -> list[ir.Value]:

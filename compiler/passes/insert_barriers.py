@@ -7,7 +7,7 @@ lowering puts a barrier between its writes and its reads.
 
 What asynchronous accesses mean here:
 - `async_copy` writes when it is issued; its data is there for the issuing thread after an `async_wait`, for the others after a barrier
-  behind that.
+  behind that. With the attribute `tilegpu.slot_is_free` the pipeliner promises that a barrier already lies between it and the slot's readers.
 - `wgmma` and TMA stores read when they are issued and again until the wait that completes them, so a barrier goes between that wait
   and the next write.
 - `tma_load` writes when it is issued; whoever waits on its mbarrier may read.
@@ -133,6 +133,7 @@ _ACCESSES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
     "tilegpu.mbarrier_arrive": ("use", (0,), ()),
     "tilegpu.mbarrier_wait": ("use", (0,), ()),
 }
+_SLOT_IS_FREE = "tilegpu.slot_is_free"
 _TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
 _WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
 _BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tilegpu.cluster_wait"})
@@ -163,6 +164,8 @@ class _Reader:
         if name in _ACCESSES:
             kind, reads, writes = _ACCESSES[name]
             operands = op.operands
+            if kind == "copy" and _SLOT_IS_FREE in op.attributes:
+                kind = "free copy"
             return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes))
         if name == "tilegpu.local_alloc":
             return Event("access", op, [], self._buffer(op.results[0])) if len(op.operands) else None
@@ -264,7 +267,8 @@ def _run(events: list[Event], state: State, place: Place, summary: Summary | Non
         elif event.kind == "loop":
             _run_loop(event, state, place, summary)
         else:
-            _check(event.op, event.reads, event.writes, state, place, summary)
+            if event.kind != "free copy":
+                _check(event.op, event.reads, event.writes, state, place, summary)
             _apply(event, state, place, summary)
 
 
@@ -298,7 +302,7 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         state.reads.update(event.writes)
         if summary is not None:
             summary.ordered = True
-    elif kind == "copy":
+    elif kind in ("copy", "free copy"):
         state.copies.update(event.writes)
     elif kind == "product":
         state.reads.update(event.reads)

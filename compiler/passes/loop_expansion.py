@@ -1,0 +1,323 @@
+"""Rewrites one loop by a `Plan`: copies ahead, slots in turn, delayed wgmmas. The decisions are `tilegpu-pipeline`'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from tilewright.compiler.analysis.axis_info import element_bytes
+from tilewright.compiler.analysis.layout_rules import is_elementwise, is_transparent
+from tilewright.compiler.analysis.loop_slice import Loop, Slice
+from tilewright.compiler.analysis.wgmma_loops import Delayed
+from tilewright.compiler.encoding import buffer_type
+from tilewright.compiler.layouts import SharedLayout
+from tilewright.dialects import tilegpu
+
+from .building import Builder, Values, i32_attr, tensor_type, zeros
+
+_EQ, _SGT = 0, 4
+
+
+@dataclass
+class Copy:
+    """A load that becomes a copy. `shared` is the layout of a slot; `position` that of the load in the loop, `alloc` those of the allocation
+    that holds the loaded value for a dot, and of its fence (empty if the value is read back into registers); `delay` the iterations by which
+    its use is delayed."""
+
+    load: ir.Operation
+    position: int
+    shared: SharedLayout
+    alloc: list[int]
+    delay: int = 0
+    buffer: ir.Value | None = None
+
+    @property
+    def element(self) -> ir.Type:
+        return self.load.results[0].type.element_type
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.shared.allocation_elements() * element_bytes(self.element)
+
+
+@dataclass
+class Plan:
+    """What to do with a loop. `lag`: iterations for which a slot may still be read after the one that consumed it; `behind_wait`: copies stand
+    behind the first wait for wgmmas, since the iteration before still reads the slot that they write."""
+
+    copies: list[Copy]
+    delayed: list[Delayed]
+    slots: int
+    lag: int
+    behind_wait: bool
+
+
+class _Ahead:
+    """The address computations of the copies with one delay, and the carried values of the iteration that they are at."""
+
+    def __init__(self, loop: Loop, copies: list[Copy]):
+        self.copies = copies
+        needed = loop.slice_of([v for c in copies for v in c.load.operands]) if copies else Slice()
+        self.ops = [loop.ops[p] for p in sorted(needed.ops)]
+        self.carried = sorted(needed.carried)
+        self.current = [loop.inits[i] for i in self.carried]
+
+
+class Expansion:
+    """One loop's rewriting: live operations move to a new loop beside the old one."""
+
+    def __init__(self, loop: Loop, plan: Plan):
+        self.loop = loop
+        self.plan = plan
+        self.distance = plan.slots - 1 - plan.lag
+        self.context = loop.op.context
+        self.token = tilegpu.token_type()
+        self.i1 = ir.IntegerType.get_signless(1, self.context)
+        self.aheads = [_Ahead(loop, [c for c in plan.copies if c.delay == delay]) for delay in (0, 1)]
+        self.results: list[ir.Value] = []
+        self.slot_is_free = False
+        # Slot indices are carried for the iterations 0, 1, …, `oldest` before this one: copies write the oldest.
+        self.oldest = max(1 + plan.lag + c.delay for c in plan.copies)
+
+    def run(self) -> None:
+        """Do it; the old loop is gone afterwards."""
+        loop, plan = self.loop, self.plan
+        before = Builder.before(loop.op)
+        for copy in plan.copies:
+            copy.buffer = before.value("tilegpu.local_alloc", buffer_type(copy.shared, copy.element, plan.slots), [])
+        self._clear_first_slots(before)
+        self._prologue(before)
+        self.reach = [before.binary("arith.muli", loop.step, before.integer(loop.step.type, self.distance - d)) for d in (0, 1)]
+        gone = {p for c in plan.copies for p in (c.position, *c.alloc)}
+        live, kept = loop.live(gone)
+        live -= {p for d in plan.delayed for p in (d.issue, d.wait, *d.views)}
+        late = {d.carried for d in plan.delayed}
+        kept = sorted(kept - late)
+        operands = [v for d in plan.delayed for v in self._initial_operands(before, d)]
+        ahead = [v for a in self.aheads for v in a.current]
+        slots = [before.i32((plan.slots - shift) % plan.slots) for shift in range(self.oldest + 1)]
+        inits = [*(loop.inits[i] for i in kept), *operands, *ahead, *slots]
+        types = [v.type for v in inits]
+        attributes = {name: loop.op.attributes[name] for name in loop.op.attributes}
+        new = before.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
+        block = new.regions[0].blocks.append(loop.iv.type, *types, arg_locs=[loop.op.location] * (len(types) + 1))
+        self._fill(block, sorted(live), kept)
+        self._finish(new, kept)
+        loop.op.erase()
+
+    # In front of the loop
+
+    def _clear_first_slots(self, build: Builder) -> None:
+        """The slot that a delayed wgmma reads in the first iteration holds zeros: what it adds must be zero, not zero times NaN."""
+        for copy in self.plan.copies:
+            if copy.delay:
+                value = zeros(build, copy.load.results[0].type)
+                build.op("tilegpu.local_store", [], [value, self._slot(build, copy, build.i32(self.plan.slots - 1))])
+                build.op("tilegpu.fence_async", [], [])
+
+    def _prologue(self, build: Builder) -> None:
+        loop = self.loop
+        length = build.binary("arith.subi", loop.upper, loop.lower)
+        ivs, offsets = [loop.lower], [build.integer(loop.iv.type, 0)]
+        for _ in range(1, self.distance):
+            ivs.append(build.binary("arith.addi", ivs[-1], loop.step))
+            offsets.append(build.binary("arith.addi", offsets[-1], loop.step))
+        for group in range(self.distance):
+            tokens = []
+            for delay, ahead in enumerate(self.aheads):
+                stage = group - delay
+                if stage >= 0 and ahead.copies:
+                    more = self._compare(build, _SGT, length, offsets[stage])
+                    tokens += self._issue(build, ahead, ivs[stage], more, build.i32(stage))
+            build.op("tilegpu.async_commit", [self.token], tokens)
+
+    def _initial_operands(self, build: Builder, delayed: Delayed) -> list[ir.Value]:
+        """Return the left operand and the accumulator of a delayed wgmma in the first iteration."""
+        left = self.loop.ops[delayed.issue].operands[0]
+        return [zeros(build, left.type), self.loop.inits[delayed.carried]]
+
+    # In the loop
+
+    def _fill(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
+        """Move the live operations into the new body and add the wait, the slots, the delayed wgmmas and the copies."""
+        loop, plan = self.loop, self.plan
+        iv, *rest = block.arguments
+        args = iter(rest)
+        carried = [next(args) for _ in kept]
+        operands = [(next(args), next(args)) for _ in plan.delayed]
+        for ahead in self.aheads:
+            ahead.current = [next(args) for _ in ahead.carried]
+        slots = list(args)
+        build = Builder(ir.InsertionPoint(block), loop.op.location)
+        wait = build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(self.distance - 1, self.context)})
+        uses_wgmma = bool(plan.delayed) or any(loop.names[p] == "tilegpu.wgmma" for p in live)
+        if uses_wgmma:
+            build.op("tilegpu.fence_async", [], [])
+        for copy in plan.copies:
+            self._arrived(build, copy, slots[copy.delay], wait.results[0])
+        first_wait = next((p for p in live if loop.names[p] == "tilegpu.wgmma_wait"), None) if uses_wgmma else None
+        self.slot_is_free = first_wait is not None and not plan.behind_wait
+        if first_wait is None:
+            self._issue_ahead(build, iv, slots)
+        for position in live:
+            if position == first_wait and not plan.behind_wait:
+                self._issue_delayed(build, block, operands)
+                self._issue_ahead(build, iv, slots)
+                loop.ops[position].attributes["num"] = i32_attr(len(plan.delayed), self.context)
+            block.append(loop.ops[position])
+            if position == first_wait and plan.behind_wait:
+                self._issue_ahead(build, iv, slots)
+        self._wait_for_delayed(block, live)
+        # Operands of the delayed wgmmas, read here since the waits changed them.
+        late = [v for d in plan.delayed for v in self._next_operands(d)]
+        following = [v for a in self.aheads for v in a.current]
+        wrapped = build.binary("arith.addi", slots[0], build.i32(1))
+        is_end = self._compare(build, _EQ, wrapped, build.i32(plan.slots))
+        next_slot = build.value("arith.select", wrapped.type, [is_end, build.i32(0), wrapped])
+        build.op("scf.yield", [], [*(loop.yields[i] for i in kept), *late, *following, next_slot, *slots[:-1]])
+        loop.iv.replace_all_uses_with(iv)
+        for i, arg in zip(kept, carried, strict=True):
+            loop.args[i].replace_all_uses_with(arg)
+
+    def _arrived(self, build: Builder, copy: Copy, index: ir.Value, token: ir.Value) -> None:
+        """Let the users of a load read the slot that has arrived."""
+        slot = self._slot(build, copy, index)
+        alloc = self.loop.ops[copy.alloc[0]] if copy.alloc else None
+        if alloc is not None:
+            alloc.results[0].replace_all_uses_with(slot)
+        value = copy.load.results[0]
+        if any(alloc is None or use.owner.operation != alloc for use in value.uses):
+            loaded = build.value("tilegpu.local_load", value.type, [slot, token])
+            value.replace_all_uses_with(loaded)
+
+    def _issue_ahead(self, build: Builder, iv: ir.Value, slots: list[ir.Value]) -> None:
+        """Copy for the iterations ahead, each delay with the carried values of its own iteration."""
+        loop = self.loop
+        # upper - iv does not overflow inside the loop, iv + reach might.
+        remaining = build.binary("arith.subi", loop.upper, iv)
+        tokens = []
+        for delay, ahead in enumerate(self.aheads):
+            if ahead.copies:
+                more = self._compare(build, _SGT, remaining, self.reach[delay])
+                at = build.binary("arith.addi", iv, self.reach[delay])
+                tokens += self._issue(build, ahead, at, more, slots[1 + self.plan.lag + delay])
+        build.op("tilegpu.async_commit", [self.token], tokens)
+
+    def _issue(self, build: Builder, ahead: _Ahead, iv: ir.Value, more: ir.Value, slot: ir.Value) -> list[ir.Value]:
+        """Copy for the iteration of `iv` into `slot` if there are `more` iterations; move `ahead` to the next one. Return the tokens."""
+        loop = self.loop
+        values: Values = {loop.iv: iv, **{loop.args[i]: v for i, v in zip(ahead.carried, ahead.current, strict=True)}}
+        for op in ahead.ops:
+            build.clone(op, values)
+        ahead.current = [values.get(loop.yields[i], loop.yields[i]) for i in ahead.carried]
+        return [self._copy(build, copy, values, more, slot) for copy in ahead.copies]
+
+    def _copy(self, build: Builder, copy: Copy, values: Values, more: ir.Value, slot: ir.Value) -> ir.Value:
+        pointer, *rest = (values.get(v, v) for v in copy.load.operands)
+        mask = build.splat(more, tensor_type(pointer.type, self.i1))
+        if rest:
+            mask = build.binary("arith.andi", rest[0], mask)
+        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 0], self.context)}
+        for name in ("cache", "evict", "tilegpu.vector"):
+            if name in copy.load.attributes:
+                attributes[name] = copy.load.attributes[name]
+        if self.slot_is_free:
+            attributes["tilegpu.slot_is_free"] = ir.UnitAttr.get(self.context)
+        return build.value("tilegpu.async_copy", self.token, [pointer, self._slot(build, copy, slot), mask], attributes)
+
+    def _slot(self, build: Builder, copy: Copy, index: ir.Value) -> ir.Value:
+        return build.value("tilegpu.slot", buffer_type(copy.shared, copy.element), [copy.buffer, index])
+
+    def _compare(self, build: Builder, predicate: int, a: ir.Value, b: ir.Value) -> ir.Value:
+        attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), predicate)
+        return build.value("arith.cmpi", self.i1, [a, b], {"predicate": attr})
+
+    # Delayed wgmmas
+
+    def _issue_delayed(self, build: Builder, block: ir.Block, operands: list[tuple[ir.Value, ir.Value]]) -> None:
+        """Issue the wgmmas of the iteration before, on the operands that it left."""
+        loop = self.loop
+        self.results = []
+        for delayed, (left, accumulator) in zip(self.plan.delayed, operands, strict=True):
+            for view in delayed.views:
+                block.append(loop.ops[view])
+            issue = loop.ops[delayed.issue]
+            attributes = {name: issue.attributes[name] for name in issue.attributes}
+            self.results.append(build.value("tilegpu.wgmma", accumulator.type, [left, issue.operands[1], accumulator], attributes))
+
+    def _wait_for_delayed(self, block: ir.Block, live: list[int]) -> None:
+        """Put what works on the results of delayed wgmmas at the end of the body, behind the wait for them, and what writes their next left
+        operands, which live in the registers that they read, behind the wait as well."""
+        loop = self.loop
+        for delayed, result in zip(self.plan.delayed, self.results, strict=True):
+            arg = loop.args[delayed.carried]
+            users = loop.dependents(arg, live)
+            movable = all(is_elementwise(loop.names[p]) or is_transparent(loop.names[p]) for p in users)
+            chain = self._packing(delayed) if movable else []
+            build = Builder(ir.InsertionPoint(block), loop.op.location) if movable else Builder.before(loop.ops[users[0]])
+            sources = [v for v in chain[0].operands if isinstance(v.type, ir.RankedTensorType)] if chain else []
+            values = [result, *sources]
+            wait = build.op("tilegpu.wgmma_wait", [v.type for v in values], values, {"num": i32_attr(0, self.context)})
+            arg.replace_all_uses_with(wait.results[0])
+            if chain:
+                for i, operand in enumerate(chain[0].operands):
+                    if operand in sources:
+                        chain[0].operands[i] = wait.results[1 + sources.index(operand)]
+            for op in chain + ([loop.ops[p] for p in users] if movable else []):
+                block.append(op)
+
+    def _packing(self, delayed: Delayed) -> list[ir.Operation]:
+        """Return the operations, first to last, that alone make the left operand of a delayed wgmma out of what is used elsewhere too."""
+        loop = self.loop
+        chain: list[ir.Operation] = []
+        value, user = loop.ops[delayed.issue].operands[0], delayed.issue
+        while True:
+            position = loop.definition(value)
+            if position is None:
+                return chain
+            op = loop.ops[position]
+            uses = [loop.position(use.owner.operation) for use in value.uses]
+            if uses != [user] or not (is_elementwise(op.name) or op.name == "tilegpu.convert_layout"):
+                return chain
+            if chain and len(op.operands) > 1:
+                return chain
+            chain.insert(0, op)
+            tensors = [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
+            if len(tensors) != 1 or op.name not in ("tile.fp_to_fp", "tilegpu.convert_layout", "tile.bitcast"):
+                return chain
+            value, user = tensors[0], position
+
+    def _next_operands(self, delayed: Delayed) -> list[ir.Value]:
+        issue = self.loop.ops[delayed.issue]
+        return [issue.operands[0], issue.operands[2]]
+
+    # Behind the loop
+
+    def _finish(self, new: ir.Operation, kept: list[int]) -> None:
+        """Drain the copies and issue the delayed wgmmas of the last iteration."""
+        loop, plan = self.loop, self.plan
+        build = Builder.after(new)
+        build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(0, self.context)})
+        for position, i in enumerate(kept):
+            loop.op.results[i].replace_all_uses_with(new.results[position])
+        if not plan.delayed:
+            return
+        build.op("tilegpu.fence_async", [], [])
+        last_slot = new.results[len(new.results) - self.oldest]
+        for n, delayed in enumerate(plan.delayed):
+            copy = next(c for c in plan.copies if delayed.alloc in c.alloc)
+            issue = loop.ops[delayed.issue]
+            right = self._last_right_operand(build, delayed, self._slot(build, copy, last_slot))
+            left, accumulator = (new.results[len(kept) + 2 * n + k] for k in (0, 1))
+            attributes = {name: issue.attributes[name] for name in issue.attributes}
+            result = build.value("tilegpu.wgmma", accumulator.type, [left, right, accumulator], attributes)
+            waited = build.value("tilegpu.wgmma_wait", result.type, [result], {"num": i32_attr(0, self.context)})
+            loop.op.results[delayed.carried].replace_all_uses_with(waited)
+
+    def _last_right_operand(self, build: Builder, delayed: Delayed, buffer: ir.Value) -> ir.Value:
+        for view in delayed.views:
+            op = self.loop.ops[view].clone(ip=build.ip)
+            op.operands[0] = buffer
+            buffer = op.results[0]
+        return buffer
