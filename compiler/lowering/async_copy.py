@@ -16,6 +16,7 @@ from tilewright.dialects import tilegpu
 from . import access, shared_access, vectors
 from .asm import inline_asm
 from .context import LoweringContext
+from .elements import element
 from .memory import load_group, modifiers
 from .registry import rule
 
@@ -31,15 +32,14 @@ def async_copy(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     columns = shared_columns(planned.layout, shared)
     addresses = access.Addresses(ctx, planned, ctx.value(pointer))
     places = shared_access.SharedAddresses(ctx, ctx.value(buffer), columns["lane"] + columns["warp"], planned.size, shared.padding)
-    masks = None if mask is None else ctx.value(mask)
     others = None if other is None else ctx.value(other)
     owner = access.owner(ctx, planned.layout)
-    element = shared_access.memory_element(ctx, ctx.module.convert(tilegpu.buffer_info(buffer.type)[1]))
+    memory_type = shared_access.memory_element(ctx, ctx.module.convert(tilegpu.buffer_info(buffer.type)[1]))
     for group in planned.grouping.groups:
         target = places.of(f2.apply(columns["register"], group[0]))
-        wanted = None if masks is None else vectors.extract(ctx, masks, group[0])
+        wanted = None if mask is None else element(ctx, mask, group[0])
         default = None if others is None else shared_access.to_memory(ctx, vectors.shuffle(ctx, others, group))
-        _copy(ctx, op, target, addresses.of(group[0]), len(group), element, wanted, default, owner)
+        _copy(ctx, op, target, addresses.of(group[0]), len(group), memory_type, wanted, default, owner)
     return [ctx.i32(0)]
 
 
@@ -63,16 +63,16 @@ def _copy(
     target: ir.Value,
     source: ir.Value,
     width: int,
-    element: ir.Type,
+    memory_type: ir.Type,
     wanted: ir.Value | None,
     default: ir.Value | None,
     owner: ir.Value | None,
 ) -> None:
     """Copy one group. `wanted` is its mask, `default` what it becomes without it, `owner` whether this thread copies at all."""
     types = ctx.types
-    size = width * types.width(element) // 8
+    size = width * types.width(memory_type) // 8
     if size < MIN_BYTES:
-        value = load_group(ctx, source, access.both(ctx, owner, wanted), default, width, element, ("", None))
+        value = load_group(ctx, source, access.both(ctx, owner, wanted), default, width, memory_type, ("", None))
         _store_group(ctx, target, value, owner)
         return
     _, policy = modifiers(ctx, op)
