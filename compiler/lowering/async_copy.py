@@ -16,7 +16,6 @@ from tilewright.dialects import tilegpu
 from . import access, shared_access, vectors
 from .asm import inline_asm
 from .context import LoweringContext
-from .elements import element
 from .memory import load_group, modifiers
 from .registry import rule
 
@@ -32,12 +31,13 @@ def async_copy(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     columns = shared_columns(planned.layout, shared)
     addresses = access.Addresses(ctx, planned, ctx.value(pointer))
     places = shared_access.SharedAddresses(ctx, ctx.value(buffer), columns["lane"] + columns["warp"], planned.size, shared.padding)
+    masks = None if mask is None else ctx.value(mask)
     others = None if other is None else ctx.value(other)
     owner = access.owner(ctx, planned.layout)
     memory_type = shared_access.memory_element(ctx, ctx.module.convert(tilegpu.buffer_info(buffer.type)[1]))
     for group in planned.grouping.groups:
         target = places.of(f2.apply(columns["register"], group[0]))
-        wanted = None if mask is None else element(ctx, mask, group[0])
+        wanted = None if masks is None else vectors.element(ctx, masks, group[0])
         default = None if others is None else shared_access.to_memory(ctx, vectors.shuffle(ctx, others, group))
         _copy(ctx, op, target, addresses.of(group[0]), len(group), memory_type, wanted, default, owner)
     return [ctx.i32(0)]
