@@ -103,7 +103,7 @@ class Addresses:
                 root ^= 1 << bit
         pointer = self.roots.get(root)
         if pointer is None:
-            pointer = self.roots[root] = vectors.extract(self.ctx, self.vector, root)
+            pointer = self.roots[root] = vectors.element(self.ctx, self.vector, root)
         if offset == 0:
             return pointer
         attrs = self.ctx.types.const_gep_attrs(self.ctx.types.i8, offset * self.access.size)

@@ -153,7 +153,7 @@ def perform(
     owner = access.owner(ctx, planned.layout)
     pieces = []
     for group in planned.grouping.groups:
-        predicate = access.both(ctx, owner, None if masks is None else vectors.extract(ctx, masks, group[0]))
+        predicate = access.both(ctx, owner, None if masks is None else vectors.element(ctx, masks, group[0]))
         pieces.append(action(addresses.of(group[0]), predicate, [vectors.shuffle(ctx, v, group) for v in lowered]))
     if result is None:
         return []
@@ -207,7 +207,8 @@ def when(
     after = ctx.new_block() if type is None else ctx.new_block(type)
     ctx.cond_branch(condition, inside, after, (), () if type is None else (ctx.zero(type),))
     ctx.enter(inside)
-    result = action()
+    with ctx.conditional():
+        result = action()
     ctx.branch(after, () if type is None else (result,))
     ctx.enter(after)
     return None if type is None else after.arguments[0]

@@ -1,6 +1,7 @@
 """What a lowering rule works with: the value map, types, constants, thread ids and the place where ops go."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mlir import ir
@@ -14,6 +15,12 @@ from .types import Types, scalar_type, types
 _create = ir.Operation.create
 
 SHARED_SYMBOL = "smem"
+
+#: Ops that `vectors.element` may redo for one element.
+TRACED = {
+    *("llvm.and", "llvm.or", "llvm.xor", "llvm.icmp", "llvm.fcmp", "llvm.add", "llvm.sub", "llvm.mul"),
+    *("llvm.sext", "llvm.zext", "llvm.trunc", "llvm.getelementptr"),
+}
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,8 @@ class LoweringContext:
         self._constants: dict[tuple[ir.Type, object], ir.Value] = {}
         self._entry_values: dict[str, ir.Value] = {}
         self.width = 0
+        self.made: dict[ir.Value, tuple] = {}  # how a vector was made, for `vectors.extract` and `vectors.element`
+        self.scalars: dict[tuple[ir.Value, int], ir.Value] = {}  # elements taken out of vectors, valid in the current block
 
     # Values and types
 
@@ -166,7 +175,10 @@ class LoweringContext:
 
     def emit(self, name: str, result: ir.Type, operands: Sequence[ir.Value] = (), attrs: dict[str, ir.Attribute] | None = None) -> ir.Value:
         """Create the op `name` with one result."""
-        return _create(name, (result,), operands, attrs, None, 0, self.loc, self.ip).result
+        value = _create(name, (result,), operands, attrs, None, 0, self.loc, self.ip).result
+        if name in TRACED:
+            self.made[value] = (name, operands, attrs)
+        return value
 
     def emit_void(self, name: str, operands: Sequence[ir.Value] = (), attrs: dict[str, ir.Attribute] | None = None) -> None:
         """Create the op `name` without a result."""
@@ -200,6 +212,14 @@ class LoweringContext:
     def enter(self, block: ir.Block) -> None:
         """Continue at the end of `block`."""
         self.ip = ir.InsertionPoint(block)
+
+    @contextmanager
+    def conditional(self) -> Iterator[None]:
+        """Within this, code is emitted that does not dominate what follows: scalars taken out of vectors there are forgotten after it."""
+        scalars = self.scalars
+        self.scalars = dict(scalars)
+        yield
+        self.scalars = scalars
 
     def call(self, symbol: str, result: ir.Type | None, operands: Sequence[ir.Value]) -> ir.Value | None:
         """Call a function of the module; `result` None means void."""
@@ -257,6 +277,8 @@ class LoweringContext:
                 bits = self.types.widths[element]
                 attr = ir.IntegerAttr.get(element, value - (1 << bits) if value >= 1 << max(bits - 1, 1) else value)
             found = self._constants[key] = self.constant_of(type, ir.DenseElementsAttr.get_splat(type, attr) if count else attr)
+            if count:
+                self.made[found] = ("constants", (value,) * count)
         return found
 
     def constant_vector(self, element: ir.Type, values: Sequence[int]) -> ir.Value:
@@ -269,6 +291,7 @@ class LoweringContext:
             else:
                 attr = self.types.dense(element, values)
             found = self._constants[key] = self.constant_of(attr.type, attr)
+            self.made[found] = ("constants", key[1])
         return found
 
     def constant_of(self, type: ir.Type, attr: ir.Attribute) -> ir.Value:
@@ -304,10 +327,11 @@ class LoweringContext:
     def splat(self, scalar: ir.Value, count: int) -> ir.Value:
         """`vector<count x T>` with `scalar` in every element."""
         vector = self.types.vector(count, scalar.type)
-        first = self.emit("llvm.insertelement", vector, (self.poison(vector), scalar, self.i32(0)))
-        if count == 1:
-            return first
-        return self.emit("llvm.shufflevector", vector, (first, first), self.types.shuffle_attrs((0,) * count))
+        value = self.emit("llvm.insertelement", vector, (self.poison(vector), scalar, self.i32(0)))
+        if count > 1:
+            value = self.emit("llvm.shufflevector", vector, (value, value), self.types.shuffle_attrs((0,) * count))
+        self.made[value] = ("elements", (scalar,) * count)
+        return value
 
     # Where the thread is
 
@@ -315,10 +339,10 @@ class LoweringContext:
         """What `build` emits, placed in the entry block the first time that `key` is asked for."""
         found = self._entry_values.get(key)
         if found is None:
-            place = self.ip, self.loc
-            self.ip, self.loc = self._entry_ip, self._entry_loc
+            place = self.ip, self.loc, self.scalars
+            self.ip, self.loc, self.scalars = self._entry_ip, self._entry_loc, {}
             found = self._entry_values[key] = build()
-            self.ip, self.loc = place
+            self.ip, self.loc, self.scalars = place
         return found
 
     @property

@@ -19,10 +19,11 @@ def for_(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     more = ctx.emit("llvm.icmp", ctx.types.i1, (induction, upper), less)
     ctx.cond_branch(more, loop, after)
     ctx.enter(loop)
-    terminator = ctx.lower_block(body, (induction, *carried))
-    ctx.loc = op.location
-    following = ctx.emit("llvm.add", induction.type, (induction, step), ctx.types.no_signed_wrap)
-    ctx.branch(header, (following, *ctx.operands(terminator)))
+    with ctx.conditional():
+        terminator = ctx.lower_block(body, (induction, *carried))
+        ctx.loc = op.location
+        following = ctx.emit("llvm.add", induction.type, (induction, step), ctx.types.no_signed_wrap)
+        ctx.branch(header, (following, *ctx.operands(terminator)))
     ctx.enter(after)
     return carried
 
@@ -39,9 +40,10 @@ def while_(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctx.loc = op.location
     ctx.cond_branch(condition, loop, done)
     ctx.enter(loop)
-    terminator = ctx.lower_block(after, passed)
-    ctx.loc = op.location
-    ctx.branch(header, ctx.operands(terminator))
+    with ctx.conditional():
+        terminator = ctx.lower_block(after, passed)
+        ctx.loc = op.location
+        ctx.branch(header, ctx.operands(terminator))
     ctx.enter(done)
     return passed
 
@@ -56,8 +58,9 @@ def if_(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctx.cond_branch(condition, blocks[0], blocks[1] if len(blocks) > 1 else after)
     for region, block in zip(regions, blocks):
         ctx.enter(block)
-        terminator = ctx.lower_block(region.blocks[0])
-        ctx.loc = op.location
-        ctx.branch(after, ctx.operands(terminator))
+        with ctx.conditional():
+            terminator = ctx.lower_block(region.blocks[0])
+            ctx.loc = op.location
+            ctx.branch(after, ctx.operands(terminator))
     ctx.enter(after)
     return list(after.arguments)

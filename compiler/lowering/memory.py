@@ -61,7 +61,7 @@ def load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     addresses = access.Addresses(ctx, planned, pointers)
     loaded = []
     for group in planned.grouping.groups:
-        predicate = None if masks is None else vectors.extract(ctx, masks, group[0])
+        predicate = None if masks is None else vectors.element(ctx, masks, group[0])
         default = None if others is None else vectors.shuffle(ctx, others, group)
         loaded.append(load_group(ctx, addresses.of(group[0]), predicate, default, len(group), element, modifier))
     return [vectors.shuffle(ctx, vectors.concat(ctx, loaded), planned.grouping.source)]
@@ -120,7 +120,7 @@ def store(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     addresses = access.Addresses(ctx, planned, pointers)
     owner = access.owner(ctx, planned.layout)
     for group in planned.grouping.groups:
-        predicate = access.both(ctx, owner, None if masks is None else vectors.extract(ctx, masks, group[0]))
+        predicate = access.both(ctx, owner, None if masks is None else vectors.element(ctx, masks, group[0]))
         store_group(ctx, addresses.of(group[0]), vectors.shuffle(ctx, values, group), predicate, modifier)
     return []
 

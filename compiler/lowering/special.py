@@ -154,7 +154,7 @@ def histogram(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
             continue
         value = vectors.extract(ctx, values, register)
         wanted = ctx.emit("llvm.icmp", t.i1, (value, ctx.constant(value.type, bins)), t.icmp("ult"))
-        wanted = access.both(ctx, access.both(ctx, owner, wanted), None if masks is None else vectors.extract(ctx, masks, register))
+        wanted = access.both(ctx, access.both(ctx, owner, wanted), None if masks is None else vectors.element(ctx, masks, register))
         place = ctx.emit("llvm.getelementptr", t.ptr3, (base, value), t.gep_attrs(t.i32))
         inline_asm(ctx, "@$1 red.shared.add.u32 [$0], 1;", "r,b,~{memory}", (place, wanted), None)
     ctx.barrier()

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from .context import LoweringContext
+from .context import TRACED, LoweringContext
+
+LOOK_THROUGH = 12  # ops that `element` redoes one after the other at most
+BITWISE = ("llvm.and", "llvm.or", "llvm.xor")  # redone for masks only: for integers they are part of hashes and the like
 
 
 def length(ctx: LoweringContext, vector: ir.Value) -> int:
@@ -13,8 +16,47 @@ def length(ctx: LoweringContext, vector: ir.Value) -> int:
 
 
 def extract(ctx: LoweringContext, vector: ir.Value, index: int) -> ir.Value:
-    """Element `index`."""
-    return ctx.emit("llvm.extractelement", ctx.types.parts(vector.type)[1], (vector, ctx.i32(index)))
+    """Element `index`; taken from where it came from if `vector` was put together of known elements or picked out of other vectors."""
+    while (made := ctx.made.get(vector)) is not None:
+        if made[0] == "elements":
+            return made[1][index]
+        if made[0] == "constants":
+            return ctx.constant(ctx.types.parts(vector.type)[1], made[1][index])
+        if made[0] != "shuffle":
+            break
+        _, first, second, mask, count = made
+        vector, index = (first, mask[index]) if mask[index] < count else (second, mask[index] - count)
+    key = (vector, index)
+    found = ctx.scalars.get(key)
+    if found is None:
+        element_type = ctx.types.parts(vector.type)[1]
+        found = ctx.scalars[key] = ctx.emit("llvm.extractelement", element_type, (vector, ctx.i32(index)))
+    return found
+
+
+def element(ctx: LoweringContext, vector: ir.Value, index: int, depth: int = LOOK_THROUGH) -> ir.Value:
+    """Element `index`, computed by itself where it takes little: index arithmetic, comparisons, masks and addresses of one element.
+
+    For uses that need few elements of a vector, which then is not computed at all. LLVM does badly on vectors of i1 and wide vectors
+    of pointers.
+    """
+    made = ctx.made.get(vector)
+    if made is not None and made[0] == "shuffle":
+        _, first, second, mask, count = made
+        source, position = (first, mask[index]) if mask[index] < count else (second, mask[index] - count)
+        return element(ctx, source, position, depth)
+    if made is None or depth == 0 or made[0] not in TRACED:
+        return extract(ctx, vector, index)
+    key = (vector, index)
+    found = ctx.scalars.get(key)
+    if found is None:
+        name, operands, attrs = made
+        if name in BITWISE and ctx.types.parts(vector.type)[1] != ctx.types.i1:
+            return extract(ctx, vector, index)
+        counts = [ctx.types.parts(v.type)[0] for v in operands]
+        scalars = [element(ctx, v, index, depth - 1) if count else v for v, count in zip(operands, counts)]
+        found = ctx.scalars[key] = ctx.emit(name, ctx.types.parts(vector.type)[1], scalars, attrs)
+    return found
 
 
 def insert(ctx: LoweringContext, vector: ir.Value, scalar: ir.Value, index: int) -> ir.Value:
@@ -24,8 +66,7 @@ def insert(ctx: LoweringContext, vector: ir.Value, scalar: ir.Value, index: int)
 
 def unpack(ctx: LoweringContext, vector: ir.Value) -> list[ir.Value]:
     """All elements."""
-    count, element = ctx.types.parts(vector.type)
-    return [ctx.emit("llvm.extractelement", element, (vector, ctx.i32(i))) for i in range(count)]
+    return [extract(ctx, vector, i) for i in range(length(ctx, vector))]
 
 
 def pack(ctx: LoweringContext, scalars: Sequence[ir.Value]) -> ir.Value:
@@ -34,6 +75,7 @@ def pack(ctx: LoweringContext, scalars: Sequence[ir.Value]) -> ir.Value:
     vector = ctx.poison(type)
     for i, scalar in enumerate(scalars):
         vector = ctx.emit("llvm.insertelement", type, (vector, scalar, ctx.i32(i)))
+    ctx.made[vector] = ("elements", tuple(scalars))
     return vector
 
 
@@ -48,8 +90,12 @@ def shuffle(ctx: LoweringContext, first: ir.Value, mask: Sequence[int], second: 
     mask = tuple(mask)
     if mask == tuple(range(count)):
         return first
-    operands = (first, first if second is None else second)
-    return ctx.emit("llvm.shufflevector", ctx.types.vector(len(mask), element), operands, ctx.types.shuffle_attrs(mask))
+    if second is None:
+        second = first
+    type = ctx.types.vector(len(mask), element)
+    value = ctx.emit("llvm.shufflevector", type, (first, second), ctx.types.shuffle_attrs(mask))
+    ctx.made[value] = ("shuffle", first, second, mask, count)
+    return value
 
 
 def slice_of(ctx: LoweringContext, vector: ir.Value, start: int, count: int) -> ir.Value:
