@@ -1,8 +1,7 @@
 //===- CAPI.cpp - C functions that the Python package calls by ctypes ------===//
 //
 // MLIR handles are passed by value. A getter returns a null handle where its
-// arguments do not make a valid type or attribute; the reason goes to the
-// context's diagnostic handlers.
+// arguments do not make a valid type or attribute; tilewrightLastError says why.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +22,16 @@ TILEWRIGHT_EXPORT void tilewrightLoadDialects(MlirContext context) {
   unwrap(context)->loadDialect<tile::TileDialect, tilegpu::TileGPUDialect>();
 }
 
-static auto errorAt(MLIRContext *context) {
-  return [context] { return emitError(UnknownLoc::get(context)); };
+static thread_local std::string lastError;
+
+/// Why the last getter of this thread returned null; valid until the next one does.
+TILEWRIGHT_EXPORT const char *tilewrightLastError() { return lastError.c_str(); }
+
+/// Makes a type or attribute with `get`, given the function to report errors through.
+template <typename Get>
+static auto getOrReport(MLIRContext *context, Get get) {
+  ScopedDiagnosticHandler handler(context, [](Diagnostic &diagnostic) { lastError = diagnostic.str(); });
+  return get([context] { return emitError(UnknownLoc::get(context)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -33,7 +40,7 @@ static auto errorAt(MLIRContext *context) {
 
 TILEWRIGHT_EXPORT MlirType tilewrightPtrType(MlirType pointee, unsigned space) {
   MLIRContext *context = unwrap(pointee).getContext();
-  return wrap(Type(tile::PtrType::getChecked(errorAt(context), context, unwrap(pointee), space)));
+  return wrap(getOrReport(context, [&](auto report) { return Type(tile::PtrType::getChecked(report, context, unwrap(pointee), space)); }));
 }
 
 /// 0 where `type` is no pointer, else 1 + its address space.
@@ -46,7 +53,9 @@ TILEWRIGHT_EXPORT MlirType tilewrightPtrPointee(MlirType type) { return wrap(cas
 
 TILEWRIGHT_EXPORT MlirType tilewrightDescType(const int64_t *shape, unsigned rank, MlirType element, MlirAttribute layout) {
   MLIRContext *context = unwrap(element).getContext();
-  return wrap(Type(tile::DescType::getChecked(errorAt(context), context, ArrayRef(shape, rank), unwrap(element), unwrap(layout))));
+  return wrap(getOrReport(context, [&](auto report) {
+    return Type(tile::DescType::getChecked(report, context, ArrayRef(shape, rank), unwrap(element), unwrap(layout)));
+  }));
 }
 
 /// The rank of a descriptor's block, or -1 where `type` is none; `shape` points into the type.
@@ -102,7 +111,9 @@ TILEWRIGHT_EXPORT MlirAttribute tilewrightLinearAttr(MlirContext ctx, unsigned r
     parts[i] = ArrayRef(bases, counts[i] * rank);
     bases += counts[i] * rank;
   }
-  return wrap(Attribute(tilegpu::LinearAttr::getChecked(errorAt(context), context, rank, parts[0], parts[1], parts[2], parts[3])));
+  return wrap(getOrReport(context, [&](auto report) {
+    return Attribute(tilegpu::LinearAttr::getChecked(report, context, rank, parts[0], parts[1], parts[2], parts[3]));
+  }));
 }
 
 /// The rank of a linear layout, or -1 where `attr` is none; `bases[i]` points into the attribute, `counts` as above.
@@ -121,8 +132,9 @@ TILEWRIGHT_EXPORT int tilewrightLinearInfo(MlirAttribute attr, unsigned *counts,
 TILEWRIGHT_EXPORT MlirAttribute tilewrightSharedAttr(MlirContext ctx, unsigned rank, unsigned count, const int32_t *bases, int32_t padInterval,
                                                      int32_t padAmount) {
   MLIRContext *context = unwrap(ctx);
-  return wrap(Attribute(
-      tilegpu::SharedAttr::getChecked(errorAt(context), context, rank, ArrayRef(bases, count * rank), padInterval, padAmount)));
+  return wrap(getOrReport(context, [&](auto report) {
+    return Attribute(tilegpu::SharedAttr::getChecked(report, context, rank, ArrayRef(bases, count * rank), padInterval, padAmount));
+  }));
 }
 
 /// The rank of a shared layout, or -1 where `attr` is none.
@@ -140,9 +152,13 @@ TILEWRIGHT_EXPORT int tilewrightSharedInfo(MlirAttribute attr, unsigned *count, 
 TILEWRIGHT_EXPORT MlirType tilewrightBufferType(const int64_t *shape, unsigned rank, MlirType element, MlirAttribute layout, int64_t slots) {
   MLIRContext *context = unwrap(element).getContext();
   auto shared = dyn_cast<tilegpu::SharedAttr>(unwrap(layout));
-  if (!shared)
+  if (!shared) {
+    lastError = "the layout of a buffer must be #tilegpu.shared";
     return wrap(Type());
-  return wrap(Type(tilegpu::BufferType::getChecked(errorAt(context), context, ArrayRef(shape, rank), unwrap(element), shared, slots)));
+  }
+  return wrap(getOrReport(context, [&](auto report) {
+    return Type(tilegpu::BufferType::getChecked(report, context, ArrayRef(shape, rank), unwrap(element), shared, slots));
+  }));
 }
 
 /// The rank of a buffer, or -1 where `type` is none.

@@ -29,6 +29,7 @@ _out = ctypes.c_void_p
 # Name: (result, arguments). MlirType and friends are structs of one pointer, which the C ABIs in use pass as the pointer itself.
 _FUNCTIONS = {
     "LoadDialects": (None, [_handle]),
+    "LastError": (ctypes.c_char_p, []),
     "PtrType": (_handle, [_handle, _u32]),
     "PtrSpace": (_u32, [_handle]),
     "PtrPointee": (_handle, [_handle]),
@@ -74,6 +75,11 @@ def context() -> ir.Context:
     ctx.enable_multithreading(False)
     library().tilewrightLoadDialects(address(ctx, _CONTEXT))
     return ctx
+
+
+def last_error() -> str:
+    """Why the last getter returned no type or attribute."""
+    return library().tilewrightLastError().decode()
 
 
 def address(handle: ir.Context | ir.Type | ir.Attribute, kind: bytes) -> int:

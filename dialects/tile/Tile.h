@@ -14,6 +14,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "TileDialect.h.inc"
+#include "TileInterfaces.h.inc"
 #include "TileEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES

@@ -2,6 +2,8 @@
 
 #include "tile/Tile.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 
 namespace tilewright::tile {
@@ -18,6 +20,8 @@ static LogicalResult sameShape(Operation *op, Type a, Type b, StringRef nameA, S
 
 LogicalResult AddPtrOp::verify() { return sameShape(*this, getPtr().getType(), getOffset().getType(), "ptr", "offset"); }
 
+OpFoldResult AddPtrOp::fold(FoldAdaptor op) { return matchPattern(op.getOffset(), m_Zero()) ? getPtr() : Value(); }
+
 LogicalResult BitcastOp::verify() {
   Type src = getSrc().getType(), dst = getResult().getType();
   if (failed(sameShape(*this, src, dst, "src", "result")))
@@ -27,6 +31,26 @@ LogicalResult BitcastOp::verify() {
   if (isa<PtrType>(getElementTypeOrSelf(src)) != isa<PtrType>(getElementTypeOrSelf(dst)))
     return emitOpError() << "cannot turn a pointer into a number: use ptr_to_int or int_to_ptr";
   return success();
+}
+
+OpFoldResult BitcastOp::fold(FoldAdaptor) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  if (auto inner = getSrc().getDefiningOp<BitcastOp>()) {
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  return {};
+}
+
+OpFoldResult PtrToIntOp::fold(FoldAdaptor) {
+  auto inner = getSrc().getDefiningOp<IntToPtrOp>();
+  return inner ? inner.getSrc() : Value();
+}
+
+OpFoldResult IntToPtrOp::fold(FoldAdaptor) {
+  auto inner = getSrc().getDefiningOp<PtrToIntOp>();
+  return inner && inner.getSrc().getType() == getType() ? inner.getSrc() : Value();
 }
 
 LogicalResult IntToPtrOp::verify() { return sameShape(*this, getSrc().getType(), getResult().getType(), "src", "result"); }
@@ -47,6 +71,40 @@ LogicalResult FpToFpOp::verify() {
   if (failed(check(getSrc().getType(), getSrcKind(), "src")))
     return failure();
   return check(getResult().getType(), getDstKind(), "dst");
+}
+
+/// True where every value of `narrow` is one of `wide`.
+static bool isExact(Type narrow, Type wide) {
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(narrow)), to = dyn_cast<FloatType>(getElementTypeOrSelf(wide));
+  return from && to && APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics());
+}
+
+/// `attr`, a float constant or one with equal elements, rounded to `type`; null where the target may saturate instead (fp8).
+static Attribute convertConstant(Attribute attr, Type type, APFloat::roundingMode mode) {
+  Type element = getElementTypeOrSelf(type);
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(attr)) {
+    Attribute value = convertConstant(splat.getSplatValue<Attribute>(), element, mode);
+    return value ? SplatElementsAttr::get(cast<ShapedType>(type), value) : Attribute();
+  }
+  auto constant = dyn_cast_or_null<FloatAttr>(attr);
+  if (!constant || !isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(element))
+    return {};
+  APFloat value = constant.getValue();
+  bool losesInfo;
+  value.convert(cast<FloatType>(element).getFloatSemantics(), mode, &losesInfo);
+  return FloatAttr::get(element, value);
+}
+
+OpFoldResult FpToFpOp::fold(FoldAdaptor op) {
+  if (getSrcKind() || getDstKind())
+    return {};
+  if (getSrc().getType() == getType())
+    return getSrc();
+  // There and back: the detour was exact.
+  auto inner = getSrc().getDefiningOp<FpToFpOp>();
+  if (inner && !inner.getSrcKind() && inner.getSrc().getType() == getType() && isExact(getType(), getSrc().getType()))
+    return inner.getSrc();
+  return convertConstant(op.getSrc(), getType(), getRounding() == Rounding::RTZ ? APFloat::rmTowardZero : APFloat::rmNearestTiesToEven);
 }
 
 //===----------------------------------------------------------------------===//

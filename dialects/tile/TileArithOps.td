@@ -11,6 +11,7 @@ def Tile_AddPtrOp : Tile_Op<"addptr", [Pure, AllTypesMatch<["ptr", "result"]>]> 
   let results = (outs Tile_PtrLike:$result);
   let assemblyFormat = "$ptr `,` $offset attr-dict `:` type($ptr) `,` type($offset)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_BitcastOp : Tile_Op<"bitcast", [Pure]> {
@@ -19,6 +20,7 @@ def Tile_BitcastOp : Tile_Op<"bitcast", [Pure]> {
   let results = (outs Tile_Value:$result);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure,
@@ -27,6 +29,7 @@ def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure,
   let arguments = (ins Tile_PtrLike:$src);
   let results = (outs AnyTypeOf<[I64, RankedTensorOf<[I64]>]>:$result);
   let assemblyFormat = "$src attr-dict `:` type($src)";
+  let hasFolder = 1;
 }
 
 def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
@@ -35,6 +38,7 @@ def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
   let results = (outs Tile_PtrLike:$result);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_FpToFpOp : Tile_Op<"fp_to_fp", [Pure]> {
@@ -52,6 +56,7 @@ def Tile_FpToFpOp : Tile_Op<"fp_to_fp", [Pure]> {
     attr-dict `:` type($src) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_ClampFOp : Tile_ElementwiseOp<"clampf"> {

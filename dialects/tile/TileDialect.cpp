@@ -10,6 +10,7 @@
 
 #include "TileDialect.cpp.inc"
 #include "TileEnums.cpp.inc"
+#include "TileInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "TileAttrs.cpp.inc"

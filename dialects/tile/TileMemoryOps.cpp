@@ -2,6 +2,10 @@
 
 #include "tile/Tile.h"
 
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 
 namespace tilewright::tile {
@@ -21,6 +25,33 @@ LogicalResult LoadOp::verify() {
     return emitOpError() << "'other' needs a 'mask'";
   if (getCache() == Cache::WB || getCache() == Cache::WT)
     return emitOpError() << "cache operator '" << stringifyCache(*getCache()) << "' is for stores; a load takes ca, cg, cs or cv";
+  return success();
+}
+
+OpFoldResult LoadOp::fold(FoldAdaptor op) {
+  if (matchPattern(op.getMask(), m_One())) {
+    getMaskMutable().clear();
+    getOtherMutable().clear();
+    return getResult();
+  }
+  if (!matchPattern(op.getMask(), m_Zero()) || getIsVolatile())
+    return {};
+  if (getOther())
+    return getOther();
+  // Nothing is read, so any value will do.
+  return Builder(getContext()).getZeroAttr(getType());
+}
+
+LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter &rewriter) {
+  if (!op.getMask())
+    return failure();
+  if (matchPattern(op.getMask(), m_Zero())) {
+    rewriter.eraseOp(op);
+    return success();
+  }
+  if (!matchPattern(op.getMask(), m_One()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
   return success();
 }
 

@@ -29,6 +29,7 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, Tile_PointeeMatch<"
     (`volatile` $is_volatile^)? attr-dict `:` type($ptr)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_StoreOp : Tile_Op<"store", [Tile_PointeeMatch<"value">, Tile_MaskMatch, MemoryEffects<[MemWrite]>]> {
@@ -39,6 +40,7 @@ def Tile_StoreOp : Tile_Op<"store", [Tile_PointeeMatch<"value">, Tile_MaskMatch,
     $ptr `,` $value (`mask` `=` $mask^)? (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)? attr-dict `:` type($ptr)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,7 +107,7 @@ def Tile_MakeDescriptorOp : Tile_Op<"make_descriptor", [AttrSizedOperandSegments
   let results = (outs Tile_DescType:$result);
   let assemblyFormat = [{
     $base `,` `shape` `=` `[` $shape `]` `,` `strides` `=` `[` $strides `]` `,` `padding` `=` `` $padding
-    attr-dict `:` type($base) `->` type($result)
+    attr-dict `:` qualified(type($base)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
@@ -116,7 +118,7 @@ def Tile_DescriptorLoadOp : Tile_Op<"descriptor_load", [MemoryEffects<[MemRead]>
                        OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
-    $desc `[` $indices `]` (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)? attr-dict `:` type($desc) `->` type($result)
+    $desc `[` $indices `]` (`cache` `=` `` $cache^)? (`evict` `=` `` $evict^)? attr-dict `:` qualified(type($desc)) `->` type($result)
   }];
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
@@ -129,14 +131,14 @@ def Tile_DescriptorLoadOp : Tile_Op<"descriptor_load", [MemoryEffects<[MemRead]>
 def Tile_DescriptorStoreOp : Tile_Op<"descriptor_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "write the block that starts at indices; elements outside the tensor are dropped";
   let arguments = (ins Tile_DescType:$desc, Tile_Tensor:$value, Variadic<I32>:$indices);
-  let assemblyFormat = "$desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)";
+  let assemblyFormat = "$desc `[` $indices `]` `,` $value attr-dict `:` qualified(type($desc)) `,` type($value)";
   let hasVerifier = 1;
 }
 
 def Tile_DescriptorReduceOp : Tile_Op<"descriptor_reduce", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "combine a block into memory, each element atomically";
   let arguments = (ins Tile_DescType:$desc, Tile_Tensor:$value, Variadic<I32>:$indices, Tile_RMWAttr:$kind);
-  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)";
+  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $value attr-dict `:` qualified(type($desc)) `,` type($value)";
   let hasVerifier = 1;
 }
 
@@ -144,7 +146,7 @@ def Tile_DescriptorGatherOp : Tile_Op<"descriptor_gather", [MemoryEffects<[MemRe
   let summary = "read one row of the block's width per x offset, all from column y_offset";
   let arguments = (ins Tile_DescType:$desc, Tile_IntTensor:$x_offsets, I32:$y_offset);
   let results = (outs Tile_Tensor:$result);
-  let assemblyFormat = "$desc `[` $x_offsets `,` $y_offset `]` attr-dict `:` type($desc) `,` type($x_offsets) `->` type($result)";
+  let assemblyFormat = "$desc `[` $x_offsets `,` $y_offset `]` attr-dict `:` qualified(type($desc)) `,` type($x_offsets) `->` type($result)";
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
       return ::tilewright::tile::sameTypesUpToLayout(inferred, actual);
@@ -156,7 +158,7 @@ def Tile_DescriptorScatterOp : Tile_Op<"descriptor_scatter", [MemoryEffects<[Mem
   let summary = "write one row of value per x offset, all at column y_offset";
   let arguments = (ins Tile_DescType:$desc, Tile_Tensor:$value, Tile_IntTensor:$x_offsets, I32:$y_offset);
   let assemblyFormat = [{
-    $desc `[` $x_offsets `,` $y_offset `]` `,` $value attr-dict `:` type($desc) `,` type($x_offsets) `,` type($value)
+    $desc `[` $x_offsets `,` $y_offset `]` `,` $value attr-dict `:` qualified(type($desc)) `,` type($x_offsets) `,` type($value)
   }];
   let hasVerifier = 1;
 }

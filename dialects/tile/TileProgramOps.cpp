@@ -2,6 +2,9 @@
 
 #include "tile/Tile.h"
 
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 
 namespace tilewright::tile {
@@ -15,6 +18,20 @@ LogicalResult PrintOp::verify() {
 LogicalResult AssertOp::verify() {
   if (getMask() && getMask().getType() != getCond().getType())
     return emitOpError() << "mask must have the type of cond";
+  return success();
+}
+
+LogicalResult AssertOp::canonicalize(AssertOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCond(), m_One()) && !(op.getMask() && matchPattern(op.getMask(), m_Zero())))
+    return failure();
+  rewriter.eraseOp(op);
+  return success();
+}
+
+LogicalResult AssumeOp::canonicalize(AssumeOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCond(), m_One()))
+    return failure();
+  rewriter.eraseOp(op);
   return success();
 }
 

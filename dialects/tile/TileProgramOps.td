@@ -33,12 +33,14 @@ def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins Tile_MaskLike:$cond, Optional<Tile_MaskLike>:$mask, StrAttr:$message);
   let assemblyFormat = "$cond (`mask` `=` $mask^ `:` type($mask))? `,` $message attr-dict `:` type($cond)";
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_AssumeOp : Tile_Op<"assume", [MemoryEffects<[MemWrite]>]> {
   let summary = "promise that cond holds";
   let arguments = (ins I1:$cond);
   let assemblyFormat = "$cond attr-dict";
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {

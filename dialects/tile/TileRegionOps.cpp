@@ -2,6 +2,8 @@
 
 #include "tile/Tile.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 
 namespace tilewright::tile {
@@ -64,6 +66,22 @@ LogicalResult ReduceOp::verify() {
       return emitOpError() << "result of reducing " << formatShape(type.getShape()) << " along axis " << getAxis() << " is "
                            << formatShape(shape) << " of " << type.getElementType() << ", got " << result;
   }
+  return success();
+}
+
+/// The reduction of one element is that element.
+LogicalResult ReduceOp::canonicalize(ReduceOp op, PatternRewriter &rewriter) {
+  auto type = cast<RankedTensorType>(op.getSrcs()[0].getType());
+  if (type.getDimSize(op.getAxis()) != 1 || type.getEncoding())
+    return failure();
+  SmallVector<Value> values;
+  for (auto [src, out] : llvm::zip(op.getSrcs(), op.getOuts())) {
+    if (isa<RankedTensorType>(out.getType()))
+      values.push_back(ReshapeOp::create(rewriter, op.getLoc(), out.getType(), src, /*allow_reorder=*/false));
+    else
+      values.push_back(UnsplatOp::create(rewriter, op.getLoc(), out.getType(), src));
+  }
+  rewriter.replaceOp(op, values);
   return success();
 }
 

@@ -21,6 +21,7 @@ def Tile_ReduceOp : Tile_RegionOp<"reduce"> {
   let regions = (region SizedRegion<1>:$combine);
   let assemblyFormat = "`(` $srcs `)` `axis` `=` $axis $combine attr-dict `:` functional-type($srcs, $outs)";
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_ScanOp : Tile_RegionOp<"scan"> {

@@ -2,6 +2,8 @@
 
 #include "tile/Tile.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 
 namespace tilewright::tile {
@@ -11,6 +13,22 @@ static LogicalResult checkAxis(std::optional<Location> loc, int64_t axis, int64_
   if (axis >= 0 && axis < rank)
     return success();
   return emitOptionalError(loc, "axis ", axis, " is outside [0, ", rank, ")");
+}
+
+/// A constant with equal elements as a constant of another shape or layout; null for any other attribute.
+static Attribute resizeSplat(Attribute attr, Type type) {
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(attr);
+  return splat ? splat.resizeSplat(cast<ShapedType>(type)) : Attribute();
+}
+
+/// Replaces an op that only changes the shape of a splat by the splat of its result.
+template <typename OpT>
+static LogicalResult moveIntoSplat(OpT op, PatternRewriter &rewriter) {
+  auto splat = op.getSrc().template getDefiningOp<SplatOp>();
+  if (!splat)
+    return failure();
+  rewriter.replaceOpWithNewOp<SplatOp>(op, op.getType(), splat.getSrc());
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -36,10 +54,23 @@ LogicalResult SplatOp::verify() {
   return success();
 }
 
+OpFoldResult SplatOp::fold(FoldAdaptor op) {
+  if (!isa_and_nonnull<IntegerAttr, FloatAttr>(op.getSrc()))
+    return {};
+  return SplatElementsAttr::get(getType(), op.getSrc());
+}
+
 LogicalResult UnsplatOp::verify() {
   if (getSrc().getType().getNumElements() != 1)
     return emitOpError() << "needs a tensor of one element, got shape " << formatShape(getSrc().getType().getShape());
   return success();
+}
+
+OpFoldResult UnsplatOp::fold(FoldAdaptor op) {
+  if (auto splat = getSrc().getDefiningOp<SplatOp>())
+    return splat.getSrc();
+  auto constant = dyn_cast_or_null<SplatElementsAttr>(op.getSrc());
+  return constant ? constant.getSplatValue<Attribute>() : Attribute();
 }
 
 //===----------------------------------------------------------------------===//
@@ -52,9 +83,14 @@ LogicalResult ExpandDimsOp::inferReturnTypes(MLIRContext *, std::optional<Locati
     return failure();
   SmallVector<int64_t> shape(src.getShape());
   shape.insert(shape.begin() + op.getAxis(), 1);
-  types.push_back(RankedTensorType::get(shape, src.getElementType()));
+  auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
+  types.push_back(RankedTensorType::get(shape, src.getElementType(), layout ? layout.expandDims(op.getAxis()) : Attribute()));
   return success();
 }
+
+OpFoldResult ExpandDimsOp::fold(FoldAdaptor op) { return resizeSplat(op.getSrc(), getType()); }
+
+LogicalResult ExpandDimsOp::canonicalize(ExpandDimsOp op, PatternRewriter &rewriter) { return moveIntoSplat(op, rewriter); }
 
 LogicalResult BroadcastOp::verify() {
   ArrayRef<int64_t> from = getSrc().getType().getShape(), to = getResult().getType().getShape();
@@ -68,12 +104,36 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
+OpFoldResult BroadcastOp::fold(FoldAdaptor op) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  if (auto inner = getSrc().getDefiningOp<BroadcastOp>()) {
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  return resizeSplat(op.getSrc(), getType());
+}
+
+LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewriter) { return moveIntoSplat(op, rewriter); }
+
 LogicalResult ReshapeOp::verify() {
   if (getSrc().getType().getNumElements() != getResult().getType().getNumElements())
     return emitOpError() << "cannot reshape " << formatShape(getSrc().getType().getShape()) << " to "
                          << formatShape(getResult().getType().getShape()) << ": the numbers of elements differ";
   return success();
 }
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor op) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  if (auto inner = getSrc().getDefiningOp<ReshapeOp>(); inner && !inner.getAllowReorder()) {
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  return resizeSplat(op.getSrc(), getType());
+}
+
+LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) { return moveIntoSplat(op, rewriter); }
 
 LogicalResult TransOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
   auto src = cast<RankedTensorType>(op.getSrc().getType());
@@ -89,9 +149,26 @@ LogicalResult TransOp::inferReturnTypes(MLIRContext *, std::optional<Location> l
   SmallVector<int64_t> shape;
   for (int32_t dim : order)
     shape.push_back(src.getDimSize(dim));
-  types.push_back(RankedTensorType::get(shape, src.getElementType()));
+  auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
+  types.push_back(RankedTensorType::get(shape, src.getElementType(), layout ? layout.permute(order) : Attribute()));
   return success();
 }
+
+OpFoldResult TransOp::fold(FoldAdaptor op) {
+  if (getSrc().getType() == getType() && llvm::is_sorted(getOrder()))
+    return getSrc();
+  if (auto inner = getSrc().getDefiningOp<TransOp>()) {
+    SmallVector<int32_t> order;
+    for (int32_t dim : getOrder())
+      order.push_back(inner.getOrder()[dim]);
+    setOrder(order);
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  return resizeSplat(op.getSrc(), getType());
+}
+
+LogicalResult TransOp::canonicalize(TransOp op, PatternRewriter &rewriter) { return moveIntoSplat(op, rewriter); }
 
 //===----------------------------------------------------------------------===//
 // join, split, cat, gather
@@ -101,8 +178,16 @@ LogicalResult JoinOp::inferReturnTypes(MLIRContext *, std::optional<Location>, A
   auto src = cast<RankedTensorType>(op.getA().getType());
   SmallVector<int64_t> shape(src.getShape());
   shape.push_back(2);
-  types.push_back(RankedTensorType::get(shape, src.getElementType()));
+  auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
+  types.push_back(RankedTensorType::get(shape, src.getElementType(), layout ? layout.join() : Attribute()));
   return success();
+}
+
+OpFoldResult JoinOp::fold(FoldAdaptor op) {
+  auto split = getA().getDefiningOp<SplitOp>();
+  if (split && getA() == split.getA() && getB() == split.getB() && split.getSrc().getType() == getType())
+    return split.getSrc();
+  return op.getA() == op.getB() ? resizeSplat(op.getA(), getType()) : Attribute();
 }
 
 LogicalResult SplitOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
@@ -110,9 +195,26 @@ LogicalResult SplitOp::inferReturnTypes(MLIRContext *, std::optional<Location> l
   if (src.getRank() == 0 || src.getShape().back() != 2)
     return emitOptionalError(loc, "the last dimension must be 2, got shape ", formatShape(src.getShape()));
   Type half = src.getElementType();
-  if (src.getRank() > 1)
-    half = RankedTensorType::get(src.getShape().drop_back(), half);
+  if (src.getRank() > 1) {
+    auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
+    half = RankedTensorType::get(src.getShape().drop_back(), half, layout ? layout.split() : Attribute());
+  }
   types.append({half, half});
+  return success();
+}
+
+LogicalResult SplitOp::fold(FoldAdaptor op, SmallVectorImpl<OpFoldResult> &results) {
+  auto join = getSrc().getDefiningOp<JoinOp>();
+  if (join && join.getA().getType() == getA().getType()) {
+    results.append({join.getA(), join.getB()});
+    return success();
+  }
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(op.getSrc());
+  if (!splat)
+    return failure();
+  bool isTensor = isa<RankedTensorType>(getA().getType());
+  Attribute half = isTensor ? resizeSplat(splat, getA().getType()) : splat.getSplatValue<Attribute>();
+  results.append({half, half});
   return success();
 }
 
@@ -122,7 +224,9 @@ LogicalResult CatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
     return failure();
   SmallVector<int64_t> shape(src.getShape());
   shape[op.getDim()] *= 2;
-  types.push_back(RankedTensorType::get(shape, src.getElementType()));
+  auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
+  types.push_back(RankedTensorType::get(shape, src.getElementType(),
+                                        layout ? layout.concatenate(op.getDim(), src.getDimSize(op.getDim())) : Attribute()));
   return success();
 }
 

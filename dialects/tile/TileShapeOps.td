@@ -18,6 +18,7 @@ def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_UnsplatOp : Tile_Op<"unsplat", [Pure,
@@ -27,6 +28,7 @@ def Tile_UnsplatOp : Tile_Op<"unsplat", [Pure,
   let results = (outs Tile_Scalar:$result);
   let assemblyFormat = "$src attr-dict `:` type($src)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_ExpandDimsOp : Tile_ShapeOp<"expand_dims"> {
@@ -34,6 +36,8 @@ def Tile_ExpandDimsOp : Tile_ShapeOp<"expand_dims"> {
   let arguments = (ins Tile_Tensor:$src, I32Attr:$axis);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$src `axis` `=` $axis attr-dict `:` type($src) `->` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, SameOperandsAndResultElementType]> {
@@ -42,6 +46,8 @@ def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, SameOperandsAndResultElementT
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_ReshapeOp : Tile_Op<"reshape", [Pure, SameOperandsAndResultElementType]> {
@@ -51,6 +57,8 @@ def Tile_ReshapeOp : Tile_Op<"reshape", [Pure, SameOperandsAndResultElementType]
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$src (`reorder` $allow_reorder^)? attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_TransOp : Tile_ShapeOp<"trans"> {
@@ -58,6 +66,8 @@ def Tile_TransOp : Tile_ShapeOp<"trans"> {
   let arguments = (ins Tile_Tensor:$src, DenseI32ArrayAttr:$order);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$src `order` `=` $order attr-dict `:` type($src) `->` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Tile_JoinOp : Tile_ShapeOp<"join", [SameTypeOperands]> {
@@ -65,6 +75,7 @@ def Tile_JoinOp : Tile_ShapeOp<"join", [SameTypeOperands]> {
   let arguments = (ins Tile_Tensor:$a, Tile_Tensor:$b);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `->` type($result)";
+  let hasFolder = 1;
 }
 
 def Tile_SplitOp : Tile_ShapeOp<"split", [AllTypesMatch<["a", "b"]>]> {
@@ -73,6 +84,7 @@ def Tile_SplitOp : Tile_ShapeOp<"split", [AllTypesMatch<["a", "b"]>]> {
   let arguments = (ins Tile_Tensor:$src);
   let results = (outs Tile_Value:$a, Tile_Value:$b);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($a)";
+  let hasFolder = 1;
 }
 
 def Tile_CatOp : Tile_ShapeOp<"cat", [SameTypeOperands]> {

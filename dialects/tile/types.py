@@ -19,7 +19,7 @@ def ptr_type(elem: ir.Type, space: int = 1) -> ir.Type:
     if result is None:
         pointer = _library.library().tilewrightPtrType(_library.type_address(elem), space)
         if not pointer:
-            raise ValueError(f"a pointer cannot point to {elem}")
+            raise ValueError(_library.last_error())
         result = _ptr_types[elem, space] = _library.type_at(pointer)
     return result
 
@@ -71,7 +71,7 @@ def desc_type(shape: Sequence[int], elem: ir.Type, layout: ir.Attribute | None =
         layout_address = _library.attribute_address(layout) if layout is not None else None
         pointer = _library.library().tilewrightDescType(dims, len(shape), _library.type_address(elem), layout_address)
         if not pointer:
-            raise ValueError(f"no tensor descriptor has blocks of {tuple(shape)} of {elem}")
+            raise ValueError(_library.last_error())
         result = _desc_types[key] = _library.type_at(pointer)
     return result
 

@@ -10,6 +10,7 @@
 
 include "tile/TileBase.td"
 include "tile/TileEnums.td"
+include "tile/TileInterfaces.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/TensorEncoding.td"
 
@@ -46,7 +47,8 @@ class TileGPU_Attr<string name, string attrMnemonic, list<Trait> traits = []> : 
   let genVerifyDecl = 1;
 }
 
-def TileGPU_LinearAttr : TileGPU_Attr<"Linear", "linear", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+def TileGPU_LinearAttr : TileGPU_Attr<"Linear", "linear", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
+                                                         DeclareAttrInterfaceMethods<Tile_LayoutInterface>]> {
   let summary = "distributed layout: (register, lane, warp, block) bits to tensor coordinates";
   let description = [{
     `#tilegpu.linear<register = [[0, 1]], lane = [[0, 2], [1, 0]], warp = [], block = []>`:

@@ -18,7 +18,7 @@ def TileGPU_AsyncCopyOp : TileGPU_Op<"async_copy", [AttrSizedOperandSegments,
   let results = (outs TileGPU_TokenType:$token);
   let assemblyFormat = [{
     $ptrs `,` $buffer (`mask` `=` $mask^ `:` type($mask))? (`other` `=` $other^ `:` type($other))? (`cache` `=` `` $cache^)?
-    (`evict` `=` `` $evict^)? attr-dict `:` type($ptrs) `,` type($buffer)
+    (`evict` `=` `` $evict^)? attr-dict `:` type($ptrs) `,` qualified(type($buffer))
   }];
   let hasVerifier = 1;
 }
@@ -60,7 +60,7 @@ def TileGPU_TMALoadOp : TileGPU_TMALoadBase<"tma_load", [AttrSizedOperandSegment
   let description = "`multicast`: the block goes to every CTA of the cluster that holds the same coordinates.";
   let assemblyFormat = [{
     $desc `[` $indices `]` `,` $buffer `,` $mbarrier (`pred` `=` $pred^)? (`multicast` $multicast^)? (`evict` `=` `` $evict^)?
-    attr-dict `:` type($desc) `,` type($buffer) `,` type($mbarrier)
+    attr-dict `:` qualified(type($desc)) `,` qualified(type($buffer)) `,` qualified(type($mbarrier))
   }];
 }
 
@@ -69,27 +69,27 @@ def TileGPU_TMAGatherOp : TileGPU_TMALoadBase<"tma_gather", [], (ins Tile_DescTy
   let summary = "start to copy one row per x offset into a buffer; its bytes count on mbarrier";
   let assemblyFormat = [{
     $desc `[` $x_offsets `,` $y_offset `]` `,` $buffer `,` $mbarrier (`pred` `=` $pred^)?
-    attr-dict `:` type($desc) `,` type($x_offsets) `,` type($buffer) `,` type($mbarrier)
+    attr-dict `:` qualified(type($desc)) `,` type($x_offsets) `,` qualified(type($buffer)) `,` qualified(type($mbarrier))
   }];
 }
 
 def TileGPU_TMAStoreOp : TileGPU_TMAStoreBase<"tma_store", [MemWrite], (ins Tile_DescType:$desc, Variadic<I32>:$indices,
     TileGPU_BufferType:$buffer)> {
   let summary = "start to copy a buffer to a block in memory, as one committed group";
-  let assemblyFormat = "$desc `[` $indices `]` `,` $buffer attr-dict `:` type($desc) `,` type($buffer)";
+  let assemblyFormat = "$desc `[` $indices `]` `,` $buffer attr-dict `:` qualified(type($desc)) `,` qualified(type($buffer))";
 }
 
 def TileGPU_TMAReduceOp : TileGPU_TMAStoreBase<"tma_reduce", [MemRead, MemWrite], (ins Tile_DescType:$desc, Variadic<I32>:$indices,
     TileGPU_BufferType:$buffer, Tile_RMWAttr:$kind)> {
   let summary = "start to combine a buffer into a block in memory, as one committed group";
-  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $buffer attr-dict `:` type($desc) `,` type($buffer)";
+  let assemblyFormat = "`` $kind $desc `[` $indices `]` `,` $buffer attr-dict `:` qualified(type($desc)) `,` qualified(type($buffer))";
 }
 
 def TileGPU_TMAScatterOp : TileGPU_TMAStoreBase<"tma_scatter", [MemWrite], (ins Tile_DescType:$desc, Tile_IntTensor:$x_offsets,
     I32:$y_offset, TileGPU_BufferType:$buffer)> {
   let summary = "start to copy each row of a buffer to its x offset, as one committed group";
   let assemblyFormat = [{
-    $desc `[` $x_offsets `,` $y_offset `]` `,` $buffer attr-dict `:` type($desc) `,` type($x_offsets) `,` type($buffer)
+    $desc `[` $x_offsets `,` $y_offset `]` `,` $buffer attr-dict `:` qualified(type($desc)) `,` type($x_offsets) `,` qualified(type($buffer))
   }];
 }
 

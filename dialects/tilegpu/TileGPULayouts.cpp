@@ -177,6 +177,72 @@ LogicalResult LinearAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, function
   return success();
 }
 
+/// The layout of `rank` dimensions in which `move` has turned every vector of `layout` into a new one.
+static LinearAttr remap(LinearAttr layout, unsigned rank, llvm::function_ref<void(ArrayRef<int32_t>, SmallVectorImpl<int32_t> &)> move,
+                        ArrayRef<int32_t> firstRegister = {}, ArrayRef<int32_t> lastRegister = {}) {
+  SmallVector<int32_t> parts[4];
+  ArrayRef<int32_t> bases[4] = {layout.getRegisterBases(), layout.getLaneBases(), layout.getWarpBases(), layout.getBlockBases()};
+  llvm::append_range(parts[0], firstRegister);
+  for (unsigned i = 0; i < 4; ++i)
+    for (size_t j = 0; j < bases[i].size(); j += layout.getRank())
+      move(bases[i].slice(j, layout.getRank()), parts[i]);
+  llvm::append_range(parts[0], lastRegister);
+  return LinearAttr::get(layout.getContext(), rank, parts[0], parts[1], parts[2], parts[3]);
+}
+
+Attribute LinearAttr::expandDims(int64_t axis) const {
+  return remap(*this, getRank() + 1, [&](ArrayRef<int32_t> from, SmallVectorImpl<int32_t> &to) {
+    llvm::append_range(to, from.take_front(axis));
+    to.push_back(0);
+    llvm::append_range(to, from.drop_front(axis));
+  });
+}
+
+Attribute LinearAttr::permute(ArrayRef<int32_t> order) const {
+  return remap(*this, getRank(), [&](ArrayRef<int32_t> from, SmallVectorImpl<int32_t> &to) {
+    for (int32_t dim : order)
+      to.push_back(from[dim]);
+  });
+}
+
+Attribute LinearAttr::join() const {
+  SmallVector<int32_t> added(getRank() + 1, 0);
+  added.back() = 1;
+  return remap(
+      *this, getRank() + 1,
+      [&](ArrayRef<int32_t> from, SmallVectorImpl<int32_t> &to) {
+        llvm::append_range(to, from);
+        to.push_back(0);
+      },
+      added);
+}
+
+Attribute LinearAttr::split() const {
+  if (getRank() < 2)
+    return {};
+  // One register bit alone must select the half.
+  SmallVector<int32_t> selector(getRank(), 0);
+  selector.back() = 1;
+  unsigned selectors = 0, movers = 0;
+  for (ArrayRef<int32_t> bases : {getRegisterBases(), getLaneBases(), getWarpBases(), getBlockBases()})
+    for (size_t i = 0; i < bases.size(); i += getRank()) {
+      movers += bases[i + getRank() - 1] != 0;
+      selectors += bases.data() == getRegisterBases().data() && bases.slice(i, getRank()) == ArrayRef<int32_t>(selector);
+    }
+  if (selectors != 1 || movers != 1)
+    return {};
+  return remap(*this, getRank() - 1, [&](ArrayRef<int32_t> from, SmallVectorImpl<int32_t> &to) {
+    if (from.back() == 0)
+      llvm::append_range(to, from.drop_back());
+  });
+}
+
+Attribute LinearAttr::concatenate(int64_t dim, int64_t size) const {
+  SmallVector<int32_t> added(getRank(), 0);
+  added[dim] = size;
+  return remap(*this, getRank(), [&](ArrayRef<int32_t> from, SmallVectorImpl<int32_t> &to) { llvm::append_range(to, from); }, {}, added);
+}
+
 //===----------------------------------------------------------------------===//
 // SharedAttr
 //===----------------------------------------------------------------------===//

@@ -30,7 +30,7 @@ def TileGPU_WgmmaOp : TileGPU_Op<"wgmma", [AllTypesMatch<["acc", "result"]>,
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
     $a `,` $b `,` $acc (`use_acc` `=` $use_acc^)? `instr` `=` $instr `precision` `=` `` $precision attr-dict
-    `:` type($a) `,` type($b) `->` type($acc)
+    `:` type($a) `,` qualified(type($b)) `->` type($acc)
   }];
   let hasVerifier = 1;
 }

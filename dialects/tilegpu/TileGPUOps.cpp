@@ -2,6 +2,8 @@
 
 #include "tilegpu/TileGPU.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 using namespace mlir;
 using tilewright::tile::formatShape;
 using tilewright::tile::getShape;
@@ -29,6 +31,30 @@ LogicalResult ConvertLayoutOp::verify() {
   if (!src.getEncoding() || !dst.getEncoding())
     return emitOpError() << "needs tensors with layouts";
   return success();
+}
+
+OpFoldResult ConvertLayoutOp::fold(FoldAdaptor op) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  if (auto inner = getSrc().getDefiningOp<ConvertLayoutOp>()) {
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(op.getSrc());
+  return splat ? splat.resizeSplat(getType()) : Attribute();
+}
+
+/// Values that every thread can make for itself are made in the layout that is wanted.
+LogicalResult ConvertLayoutOp::canonicalize(ConvertLayoutOp op, PatternRewriter &rewriter) {
+  if (auto splat = op.getSrc().getDefiningOp<tile::SplatOp>()) {
+    rewriter.replaceOpWithNewOp<tile::SplatOp>(op, op.getType(), splat.getSrc());
+    return success();
+  }
+  if (auto range = op.getSrc().getDefiningOp<tile::RangeOp>()) {
+    rewriter.replaceOpWithNewOp<tile::RangeOp>(op, op.getType(), range.getStartAttr(), range.getEndAttr());
+    return success();
+  }
+  return failure();
 }
 
 void LocalAllocOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
@@ -84,6 +110,8 @@ LogicalResult ViewOp::verify() {
     return emitOpError() << "cannot reshape " << formatShape(from) << " to " << formatShape(to);
   return success();
 }
+
+OpFoldResult ViewOp::fold(FoldAdaptor) { return getBuffer().getType() == getType() && !getOffsets() && !getOrder() ? getBuffer() : Value(); }
 
 LogicalResult LocalLoadOp::verify() { return sameElements(*this, getResult().getType(), getBuffer().getType()); }
 
@@ -208,8 +236,15 @@ LogicalResult WgmmaWaitOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 }
 
 //===----------------------------------------------------------------------===//
-// Partitions
+// Barriers and partitions
 //===----------------------------------------------------------------------===//
+
+LogicalResult BarrierOp::canonicalize(BarrierOp op, PatternRewriter &rewriter) {
+  if (!isa_and_nonnull<BarrierOp>(op->getNextNode()))
+    return failure();
+  rewriter.eraseOp(op);
+  return success();
+}
 
 LogicalResult WarpSpecializeOp::verify() {
   size_t count = getPartitions().size();

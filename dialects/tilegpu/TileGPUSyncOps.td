@@ -12,6 +12,7 @@ include "tilegpu/TileGPUBase.td"
 def TileGPU_BarrierOp : TileGPU_SyncOp<"barrier"> {
   let summary = "all threads of the CTA, or of the partition, wait for each other";
   let assemblyFormat = "attr-dict";
+  let hasCanonicalizeMethod = 1;
 }
 
 class TileGPU_NamedBarrierOp<string mnemonic> : TileGPU_SyncOp<mnemonic> {
@@ -49,25 +50,25 @@ def TileGPU_FenceAsyncOp : TileGPU_SyncOp<"fence_async"> {
 def TileGPU_MBarrierInitOp : TileGPU_SyncOp<"mbarrier_init"> {
   let summary = "set the number of arrivals of every slot of buffer";
   let arguments = (ins TileGPU_Barrier:$buffer, ConfinedAttr<I32Attr, [IntPositive]>:$count);
-  let assemblyFormat = "$buffer `count` `=` $count attr-dict `:` type($buffer)";
+  let assemblyFormat = "$buffer `count` `=` $count attr-dict `:` qualified(type($buffer))";
 }
 
 def TileGPU_MBarrierExpectOp : TileGPU_SyncOp<"mbarrier_expect"> {
   let summary = "arrive, and let the phase wait for `bytes` more bytes of copies";
   let arguments = (ins TileGPU_Barrier:$buffer, Optional<I1>:$pred, ConfinedAttr<I32Attr, [IntNonNegative]>:$bytes);
-  let assemblyFormat = "$buffer `bytes` `=` $bytes (`pred` `=` $pred^)? attr-dict `:` type($buffer)";
+  let assemblyFormat = "$buffer `bytes` `=` $bytes (`pred` `=` $pred^)? attr-dict `:` qualified(type($buffer))";
 }
 
 def TileGPU_MBarrierArriveOp : TileGPU_SyncOp<"mbarrier_arrive"> {
   let summary = "count arrivals, once per executing partition";
   let arguments = (ins TileGPU_Barrier:$buffer, Optional<I1>:$pred, DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>, "1">:$count);
-  let assemblyFormat = "$buffer `count` `=` $count (`pred` `=` $pred^)? attr-dict `:` type($buffer)";
+  let assemblyFormat = "$buffer `count` `=` $count (`pred` `=` $pred^)? attr-dict `:` qualified(type($buffer))";
 }
 
 def TileGPU_MBarrierWaitOp : TileGPU_SyncOp<"mbarrier_wait"> {
   let summary = "wait until the phase of this parity has completed";
   let arguments = (ins TileGPU_Barrier:$buffer, I32:$phase, Optional<I1>:$pred);
-  let assemblyFormat = "$buffer `,` $phase (`pred` `=` $pred^)? attr-dict `:` type($buffer)";
+  let assemblyFormat = "$buffer `,` $phase (`pred` `=` $pred^)? attr-dict `:` qualified(type($buffer))";
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,7 +55,7 @@ def linear_attr(bases: Mapping[str, Sequence[Sequence[int]]], rank: int | None =
         counts = (ctypes.c_uint * 4)(*map(len, parts))
         pointer = _library.library().tilewrightLinearAttr(_library.context_address(), size, counts, _ints(parts))
         if not pointer:
-            raise ValueError(f"not a linear layout: {dict(bases)}")
+            raise ValueError(_library.last_error())
         attr = _linear_attrs[parts, rank] = _library.attribute_at(pointer)
     return attr
 
@@ -110,7 +110,7 @@ def shared_attr(offset: Sequence[Sequence[int]], pad: Sequence[int] | None = Non
             _library.context_address(), size, len(vectors), _ints((vectors,)), interval, amount
         )
         if not pointer:
-            raise ValueError(f"not a shared layout: offset {vectors}, pad {pad}")
+            raise ValueError(_library.last_error())
         attr = _shared_attrs[key] = _library.attribute_at(pointer)
     return attr
 
@@ -160,7 +160,7 @@ def buffer_type(shape: Sequence[int], elem: ir.Type, layout: ir.Attribute, slots
             dims, len(shape), _library.type_address(elem), _library.attribute_address(layout), slots
         )
         if not pointer:
-            raise ValueError(f"no buffer of {tuple(shape)} of {elem} has the layout {layout}")
+            raise ValueError(_library.last_error())
         result = _buffer_types[key] = _library.type_at(pointer)
     return result
 
