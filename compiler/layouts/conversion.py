@@ -24,10 +24,11 @@ def conversion_kind(src: LinearLayout, dst: LinearLayout) -> str:
         return "identity"
     if register_sources(src, dst) is not None:
         return "register"
-    for kind, keep in (("warp", ("warp", "block")), ("block", ("block",))):
-        if conversion_columns(src, dst, keep) is not None:
-            return kind
-    return "cluster"
+    if conversion_columns(src, dst, ("warp", "block")) is not None:
+        return "warp"
+    # CTAs exchange nothing only if both sides give each of them the same part of the tensor.
+    inside = src.column("block") == dst.column("block") and conversion_columns(src, dst, ("block",)) is not None
+    return "block" if inside else "cluster"
 
 
 @dataclass(frozen=True)

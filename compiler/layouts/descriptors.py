@@ -1,4 +1,4 @@
-"""The matrix descriptor by which wgmma finds an operand in shared memory, read off the shared layout.
+"""What wgmma and TMA must be told of a shared layout: matrix descriptors, and the boxes that fill a buffer.
 
 wgmma reads an operand as 16-byte chunks in a fixed pattern. With S the swizzle (128, 64, 32 bytes, or none):
 
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
+from . import f2
 from .core import log2_exact
-from .shared import SharedLayout
+from .shared import SWIZZLES, SharedLayout, identity, nvmma
 
 CHUNK_BYTES = 16
 #: Bytes of K that one instruction takes.
@@ -117,3 +119,41 @@ def _uniform(columns: tuple[int, ...], default: int) -> int | None:
         return default
     step = columns[0]
     return step if all(c == step << i for i, c in enumerate(columns)) else None
+
+
+#: The largest extent of a TMA box in each dimension.
+MAX_BOX = 256
+
+
+@dataclass(frozen=True)
+class TmaBoxes:
+    """The copies that fill a buffer: boxes of one shape under one swizzle (bytes, 0 for none).
+
+    Each part is (coordinates of its first element in the tile, byte offset in the buffer).
+    """
+
+    swizzle: int
+    box: tuple[int, ...]
+    parts: tuple[tuple[tuple[int, ...], int], ...]
+
+
+@lru_cache(maxsize=1024)
+def tma_boxes(shared: SharedLayout, element_bits: int) -> TmaBoxes | None:
+    """Return the boxes by which TMA copies a buffer to or from a tensor whose last dimension is contiguous, or None if it cannot."""
+    if shared.padding is not None:
+        return None
+    shape, size = shared.shape, element_bits // 8
+    for swizzle in (*SWIZZLES, 0):
+        inner = swizzle // size if swizzle else shape[-1]
+        if inner > shape[-1] or inner * size % CHUNK_BYTES:
+            continue
+        if shared == (nvmma(shape, element_bits, swizzle) if swizzle else identity(shape)):
+            box = (*(min(s, MAX_BOX) for s in shape[:-1]), min(inner, MAX_BOX))
+            middle = slice(1, None) if swizzle == 0 else slice(1, -1)
+            if box[middle] != shape[middle]:
+                return None  # a box that is cut there would not be contiguous in the buffer
+            columns = shared.address_columns()
+            starts = product(*(range(0, s, b) for s, b in zip(shape, box, strict=True)))
+            parts = tuple((start, f2.apply(columns, shared.linear.pack(start)) * size) for start in starts)
+            return TmaBoxes(swizzle, box, parts)
+    return None

@@ -30,6 +30,7 @@ from . import (  # noqa: F401  (importing a family of rules registers it)
     shared_memory,
     special,
     sync,
+    tma,
     wgmma,
 )
 from .context import ModuleState, TargetFacts

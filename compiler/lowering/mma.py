@@ -2,7 +2,8 @@
 
 Before: operands and accumulator have the layouts `mma_operand` and `mma_accumulator` of the same warps, and precision is one that the
 instruction has (decompositions of fp32 are done by then). After: the block holds all instructions of the op, K outermost, so that
-neighbouring ones do not wait for each other's accumulator; ptxas schedules inside it as it likes.
+neighbouring ones do not wait for each other's accumulator; ptxas schedules inside it as it likes. The block counts as having side effects,
+or LLVM might sink it into a branch that not all threads take.
 """
 
 import hashlib
@@ -130,7 +131,7 @@ def mma(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         words_a = vectors.to_words(inner, vectors.shuffle(inner, arguments[0], plan.a_order), word)
         words_b = vectors.to_words(inner, vectors.shuffle(inner, arguments[1], plan.b_order), word)
         words = accumulator_words(inner, vectors.shuffle(inner, arguments[2], plan.acc_order))
-        outs = inline_asm_multi(inner, body, constraints, (*words, *words_a, *words_b), [w.type for w in words], side_effects=False)
+        outs = inline_asm_multi(inner, body, constraints, (*words, *words_a, *words_b), [w.type for w in words])
         result = vectors.from_words(inner, outs, len(plan.acc_order), inner.types.parts(acc.type)[1])
         position = {register: i for i, register in enumerate(plan.acc_order)}
         return vectors.shuffle(inner, result, _inverse(position, layouts[2]))

@@ -178,7 +178,7 @@ def types() -> Types:
 
 
 def scalar_type(type: ir.Type) -> ir.Type:
-    """LLVM type of one element. 8-bit floats are i8, index is i64, tokens are i32, buffers are pointers to shared memory."""
+    """LLVM type of one element. 8-bit floats are i8, index is i64, tokens are i32, buffers and descriptors are pointers."""
     t = types()
     if tile.is_ptr(type):
         return llvm.PointerType.get(tile.ptr_space(type))
@@ -188,6 +188,8 @@ def scalar_type(type: ir.Type) -> ir.Type:
         return t.i8
     if tilegpu.is_buffer(type):
         return t.ptr3
+    if tile.is_desc(type):
+        return t.ptr
     if type == tilegpu.token_type():
         return t.i32
     return type

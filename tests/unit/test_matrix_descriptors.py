@@ -1,11 +1,13 @@
-"""wgmma descriptors against a model of how the hardware addresses shared memory."""
+"""wgmma descriptors and TMA boxes against models of how the hardware addresses shared memory."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import pytest
 
 from tilewright.compiler import layouts as L
-from tilewright.compiler.layouts.descriptors import matrix_descriptor
+from tilewright.compiler.layouts.descriptors import matrix_descriptor, tma_boxes
 
 
 def hardware_address(desc, start: int, outer: int, k: int, size: int) -> int:
@@ -57,3 +59,32 @@ def test_other_layouts_are_refused():
 def test_bits():
     desc = matrix_descriptor(L.nvmma((128, 64), 16), 0, 64, 16)
     assert desc.bits() == 1 << 62 | 64 << 32 | 1 << 16
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize("swizzle", [128, 64, 32, None])
+@pytest.mark.parametrize("shape", [(64, 128), (2, 16, 64), (512, 32)])
+def test_tma_boxes_fill_the_buffer(shape, swizzle, bits):
+    size = bits // 8
+    if swizzle is not None and shape[-1] * size < swizzle:
+        return
+    shared = L.identity(shape) if swizzle is None else L.nvmma(shape, bits, swizzle)
+    boxes = tma_boxes(shared, bits)
+    assert boxes.swizzle == (swizzle or 0) and max(boxes.box) <= 256
+    mask = boxes.swizzle // 16 - 1 if boxes.swizzle else 0
+    seen = set()
+    for start, offset in boxes.parts:
+        for place, coords in enumerate(product(*map(range, boxes.box))):
+            if place % 5:
+                continue
+            address = offset + place * size
+            address ^= (address >> 7 & mask) << 4
+            assert shared.linear(offset=address // size) == tuple(s + c for s, c in zip(start, coords, strict=True))
+        seen.add(offset)
+    assert len(seen) == len(boxes.parts)
+
+
+def test_tma_refuses_what_it_cannot_write():
+    assert tma_boxes(L.swizzled((64, 64), 8, 2, 8), 16) is None
+    assert tma_boxes(L.padded((64, 64), 64, 8), 16) is None
+    assert tma_boxes(L.nvmma((64, 64), 16, 128, (0, 1)), 16) is None

@@ -1,0 +1,111 @@
+"""TMA: copies of whole blocks between global and shared memory that one thread issues.
+
+Before: a `!tile.desc` value is the address of a tensor map (128 bytes) whose box and swizzle are those of `tma_boxes` for the buffer's
+layout; writes to a buffer that is stored were made visible by `fence_async` and a barrier; `mbarrier_expect` was told the bytes.
+After: thread 0 of the partition issues one copy for each box; loads count on the mbarrier, stores form one bulk group for each op.
+"""
+
+from mlir import ir
+
+from tilewright.compiler.encoding import shared_of
+from tilewright.compiler.layouts.descriptors import TmaBoxes, tma_boxes
+from tilewright.dialects import tilegpu
+
+from .access import keyword
+from .asm import inline_asm
+from .context import LoweringContext
+from .memory import l2_policy
+from .registry import rule
+from .shared_memory import element_bytes
+from .sync import elected
+
+#: PTX names of the reductions that TMA knows, by the kind of tma_reduce.
+REDUCTIONS = {"add": "add", "fadd": "add", "max": "max", "umax": "max", "min": "min", "umin": "min", "and": "and", "or": "or", "xor": "xor"}
+
+
+def boxes_of(buffer_type: ir.Type) -> TmaBoxes:
+    """Return the boxes that TMA copies for a buffer. Raises ValueError if TMA cannot write its layout."""
+    boxes = tma_boxes(shared_of(buffer_type), 8 * element_bytes(tilegpu.buffer_info(buffer_type)[1]))
+    if boxes is None:
+        raise ValueError(f"TMA cannot copy a buffer of type {buffer_type}")
+    return boxes
+
+
+def _parts(ctx: LoweringContext, boxes: TmaBoxes, indices: list[ir.Value], buffer: ir.Value) -> list[tuple[list[ir.Value], ir.Value]]:
+    """(coordinates with the innermost first, shared address) of each box."""
+    out = []
+    for start, offset in boxes.parts:
+        shifted = [ctx.emit("llvm.add", ctx.types.i32, (i, ctx.i32(s))) if s else i for i, s in zip(indices, start, strict=True)]
+        address = buffer
+        if offset:
+            address = ctx.emit("llvm.getelementptr", buffer.type, (buffer,), ctx.types.const_gep_attrs(ctx.types.i8, offset))
+        out.append((shifted[::-1], address))
+    return out
+
+
+def _coordinates(first: int, count: int) -> str:
+    return "{" + ", ".join(f"${first + i}" for i in range(count)) + "}"
+
+
+@rule("tilegpu.tma_load")
+def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    if "multicast" in op.attributes:
+        raise ValueError("tma_load: multicast has no lowering")
+    descriptor, *indices, buffer, mbarrier = list(op.operands)[: _without_predicate(op)]
+    condition = elected(ctx, op, _without_predicate(op))
+    rank = len(indices)
+    evict = keyword(op, "evict", "evict_normal")
+    hint = "" if evict == "evict_normal" else ".L2::cache_hint"
+    tail = f", ${5 + rank - 1}" if hint else ""
+    text = (
+        f"@$3 cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} "
+        f"[$0], [$1, {_coordinates(4, rank)}], [$2]{tail};"
+    )
+    constraints = ",".join(["r", "l", "r", "b", *["r"] * rank, *["l"] * bool(hint), "~{memory}"])
+    policy = [l2_policy(ctx, evict)] if hint else []
+    values = [ctx.value(v) for v in indices]
+    for coordinates, address in _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer)):
+        operands = (address, ctx.value(descriptor), ctx.value(mbarrier), condition, *coordinates, *policy)
+        inline_asm(ctx, text, constraints, operands, None)
+    return []
+
+
+def _without_predicate(op: ir.Operation) -> int:
+    """The number of operands of a tma_load in front of its predicate."""
+    sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return sum(sizes[:4])
+
+
+def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.Value]:
+    descriptor, *indices, buffer = list(op.operands)
+    condition = elected(ctx, op, len(op.operands))
+    rank = len(indices)
+    text = f"@$2 {instruction} [$0, {_coordinates(3, rank)}], [$1];"
+    constraints = ",".join(["l", "r", "b", *["r"] * rank, "~{memory}"])
+    values = [ctx.value(v) for v in indices]
+    for coordinates, address in _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer)):
+        inline_asm(ctx, text, constraints, (ctx.value(descriptor), address, condition, *coordinates), None)
+    inline_asm(ctx, "@$0 cp.async.bulk.commit_group;", "b,~{memory}", (condition,), None)
+    return []
+
+
+@rule("tilegpu.tma_store")
+def tma_store(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    rank = len(op.operands) - 2
+    return _store(ctx, op, f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group")
+
+
+@rule("tilegpu.tma_reduce")
+def tma_reduce(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    rank, kind = len(op.operands) - 2, keyword(op, "kind")
+    if kind not in REDUCTIONS:
+        raise ValueError(f"tma_reduce: no reduction {kind}; accepted: {', '.join(REDUCTIONS)}")
+    return _store(ctx, op, f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{REDUCTIONS[kind]}.tile.bulk_group")
+
+
+@rule("tilegpu.tma_store_wait")
+def tma_store_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    number = ir.IntegerAttr(op.attributes["num"]).value
+    read = ".read" if "read" in op.attributes else ""
+    inline_asm(ctx, f"cp.async.bulk.wait_group{read} {number};", "~{memory}", (), None)
+    return []
