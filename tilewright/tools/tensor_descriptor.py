@@ -39,7 +39,7 @@ class TensorDescriptor:
             raise ValueError(f"padding 'nan' needs a floating-point array, got {self.base.dtype}")
         if self.round_f32_to_tf32 and not str(self.base.dtype).endswith("float32"):
             raise ValueError(f"round_f32_to_tf32 needs a float32 array, got {self.base.dtype}")
-        if self.base.data_ptr() % 16:
+        if _address(self.base) % 16:
             raise ValueError("base must be aligned to 16 bytes")
         size = _element_size(self.base)
         for stride in self.strides[:-1]:
@@ -48,8 +48,13 @@ class TensorDescriptor:
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero", round_f32_to_tf32: bool = False) -> TensorDescriptor:
-        """The descriptor of a whole torch tensor."""
-        return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), list(block_shape), padding, round_f32_to_tf32)
+        """The descriptor of a whole torch tensor or NumPy array."""
+        strides = tensor.stride() if hasattr(tensor, "stride") else [s // tensor.itemsize for s in tensor.strides]
+        return TensorDescriptor(tensor, list(tensor.shape), list(strides), list(block_shape), padding, round_f32_to_tf32)
+
+
+def _address(base: Any) -> int:
+    return base.data_ptr() if hasattr(base, "data_ptr") else base.__array_interface__["data"][0]
 
 
 def _element_size(base: Any) -> int:
