@@ -14,6 +14,7 @@ from .backends.base import BaseBackend, Compilation
 from .fingerprint import cache_key
 from .host import Store, host
 from .kernel import Artefacts, CompiledKernel
+from .requirements import check_mlir
 from .source import ASTSource, IRSource
 
 # MLIR's context and LLVM's are used by one thread at a time; ptxas runs beside them.
@@ -84,6 +85,7 @@ def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, k
                 artefacts[ext] = str(artefact)
             store.keep(src.name[:150], ext, artefacts[ext])
 
+    check_mlir()
     compilation = Compilation(backend.target, options, metadata, print_and_keep)
     backend.prepare(compilation)
     try:

@@ -5,6 +5,7 @@ Everything is loaded when it is first used, so that importing the package costs 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
         reinterpret,
         set_allocator,
     )
+
+if not any(os.path.isdir(os.path.join(folder, "compiler")) for folder in __path__):
+    from ._checkout import use_installed
+
+    use_installed(__path__)
 
 # The release of the Triton language that is implemented, which libraries compare with, and our own version.
 __version__ = "3.9.0+tilewright.0.1.0"

