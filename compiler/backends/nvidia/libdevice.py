@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from tilewright import knobs
@@ -50,22 +50,28 @@ def _library(path: str, layout: str) -> Any:
     return module
 
 
-def link(binding: Any, module: Any, layout: str, libraries: tuple[tuple[str, str], ...]) -> None:
-    """Link into `module` what it calls and does not define, and make it private. Raises CompilationError for a function found nowhere."""
+def link(binding: Any, module: Any, layout: str, libraries: tuple[tuple[str, str], ...], reflect: dict[str, int]) -> bool:
+    """Link into `module` what it calls and does not define, and make it private. Returns whether a library of the user was linked.
+
+    `reflect` answers what libdevice asks of its target ("__CUDA_FTZ", "__CUDA_ARCH"); any other question gets 0.
+    Raises CompilationError for a function found nowhere.
+    """
     missing = _undefined(module)
     if not missing:
-        return
+        return False
+    foreign = False
     own = {f.name for f in module.functions if not f.is_declaration}
     searched = [path for name, path in libraries if name != "libdevice"]
     for path in searched:
         if missing & _defined(path, layout):
             binding.link_modules(module, _library(path, layout).clone())
+            foreign = True
     missing = _undefined(module)
     if any(name.startswith("__nv_") for name in missing):
         path = dict(libraries).get("libdevice") or find_libdevice()
         searched.append(path)
         if wanted := missing & _defined(path, layout):
-            part = binding.parse_assembly(_extract(path, layout, frozenset(wanted)))
+            part = binding.parse_assembly(_extract(path, layout, frozenset(wanted), tuple(sorted(reflect.items()))))
             part.triple, part.data_layout = module.triple, layout
             binding.link_modules(module, part)
         missing = _undefined(module)
@@ -77,12 +83,14 @@ def link(binding: Any, module: Any, layout: str, libraries: tuple[tuple[str, str
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = "internal"
+    return foreign
 
 
 @lru_cache(maxsize=64)
-def _extract(path: str, layout: str, names: frozenset[str]) -> str:
+def _extract(path: str, layout: str, names: frozenset[str], reflect: tuple[tuple[str, int], ...] = ()) -> str:
     """LLVM text of some functions of libdevice and of what they need: linking all of it costs 130 ms a kernel, this 2.
 
+    Calls of `__nvvm_reflect` are replaced by their value.
     Attribute groups and metadata (source positions, unroll hints) are left out; what is `alwaysinline` stays so.
     """
     symbols = _symbols(path, layout)
@@ -96,10 +104,16 @@ def _extract(path: str, layout: str, names: frozenset[str]) -> str:
         inline = " alwaysinline nounwind" if text.startswith("; Function Attrs: alwaysinline") else ""
         text = re.sub(r"(, )?!\w+(\.\w+)* !\d+", "", text)
         text = re.sub(r"^(define .*\)) (?:#\d+ )?\{", rf"\1{inline} {{", text, flags=re.MULTILINE)
-        texts[name] = re.sub(r"\) #\d+", ")", text)
+        text = re.sub(r"\) #\d+", ")", text)
+        texts[name] = re.sub(r"call i32 @__nvvm_reflect\(ptr @([\w.]+)\)", partial(_answer, symbols, dict(reflect)), text)
         pending += set(re.findall(r"@([\w.$]+)", texts[name])) - texts.keys()
     body = "\n".join(texts.values())
     return "\n".join((*_struct_types(path, layout), body)) if "%struct." in body else body
+
+
+def _answer(symbols: dict[str, Any], reflect: dict[str, int], call: re.Match[str]) -> str:
+    question = re.search(r'c"(\w+)\\00"', str(symbols[call[1]]))
+    return f"add i32 0, {reflect.get(question[1], 0)}"
 
 
 @lru_cache(maxsize=8)
