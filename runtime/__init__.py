@@ -22,7 +22,6 @@ _HOME = {
     "KernelInterface": "jit",
     "MockTensor": "jit",
     "TensorWrapper": "jit",
-    "jit": "jit",
     "reinterpret": "jit",
     "set_allocator": "allocator",
     "triton_key": "cache",

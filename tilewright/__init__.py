@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         TensorWrapper,
         autotune,
         heuristics,
-        jit,
         reinterpret,
         set_allocator,
     )
+    from .runtime.jit import jit
 
 if not any(os.path.isdir(os.path.join(folder, "compiler")) for folder in __path__):
     from ._checkout import use_installed
@@ -52,7 +52,7 @@ _HOME = {
     "compile": "compiler",
     "constexpr_function": "language.functions",
     "heuristics": "runtime",
-    "jit": "runtime",
+    "jit": "runtime.jit",
     "must_use_result": "language.core",
     "next_power_of_2": "language.functions",
     "reinterpret": "runtime",
