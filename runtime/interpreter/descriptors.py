@@ -61,11 +61,18 @@ class DescriptorMixin:
         fill = None
         if desc.padding == "nan":
             fill = raw_bits(self.constant(float("nan"), ty), ty.scalar.itemsize)
-        return from_bits(self.memory.load(pointers.address, ty.scalar.itemsize, pointers.base, inside, fill), ty)
+        raw = self.memory.load(pointers.address, ty.scalar.itemsize, pointers.base, inside, fill)
+        return from_bits(_round_to_tf32(raw) if desc.tf32 else raw, ty)
 
     def _store_tile(self, desc: Descriptor, value: np.ndarray, indices: list[np.ndarray], ty: block_type) -> None:
         pointers, inside = _tile(desc, indices, ty)
         self.memory.store(pointers.address, raw_bits(value, ty.scalar.itemsize), ty.scalar.itemsize, pointers.base, inside)
+
+
+def _round_to_tf32(bits: np.ndarray) -> np.ndarray:
+    """fp32 bit patterns rounded to nearest even with 10 bits of mantissa; infinities and NaNs stay."""
+    rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1)) & np.uint32(0xFFFFE000)
+    return np.where(bits & np.uint32(0x7F800000) == 0x7F800000, bits, rounded)
 
 
 def _same_for_all(number: np.ndarray) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -26,15 +27,15 @@ from .rewrite import rewrite, talks
 from .session import InterpreterSession
 from .values import Divergence, Pointers
 
-
 # Programs that run at once, so that the cost of an operation in Python is shared while their blocks still fit in a cache.
 BATCH = 16
 
 
 class InterpretedFunction(KernelInterface, KernelFunction):
-    """A kernel that runs in Python. `kernel[grid](*arguments, **options)` runs every program of the grid, one after another.
+    """A kernel that runs in Python. `kernel[grid](*arguments, **options)` runs every program of the grid.
 
-    Launch options such as `num_warps` are accepted and ignored. An error inside the kernel is raised as InterpreterError at the user's line.
+    The result is that of programs that run one after another, x fastest. Launch options such as `num_warps` are accepted and ignored. An
+    error inside the kernel is raised as InterpreterError at the user's line.
     """
 
     def __init__(self, fn: FunctionType, **options: Any):
@@ -136,13 +137,15 @@ def call_kernel_function(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     while not isinstance(fn, KernelFunction):
         fn = fn.fn
     if not isinstance(fn, InterpretedFunction):
-        raise TypeError(f"{fn.__name__} was decorated for compilation and cannot be called by an interpreted kernel: set TRITON_INTERPRET=1 before")
+        raise TypeError(
+            f"{fn.__name__} was decorated for compilation and cannot be called by an interpreted kernel: set TRITON_INTERPRET=1 before"
+        )
     args = tuple(core.unwrap(a) for a in args)
     kwargs = {name: core.unwrap(value) for name, value in kwargs.items()}
     for param, value in [*zip(fn.params, args), *((p, kwargs[p.name]) for p in fn.params if p.name in kwargs)]:
         if param.is_constexpr and core.flatten(value):
             raise TypeError(
-                f"argument {param.name} of {fn.__name__}() is annotated tl.constexpr, but gets {core.type_of(value)}, known only at run time"
+                f"argument {param.name} of {fn.__name__}() is annotated tl.constexpr, but gets {core.type_of(value)}, a value of the run"
             )
     if core.active().builder.batch and talks(fn.python):
         raise Divergence
@@ -212,6 +215,8 @@ class _Arguments:
         handle = self.session.builder.make_descriptor(
             base.handle, [n.handle for n in shape], [n.handle for n in strides], getattr(desc, "padding", "zero"), ty.block_type
         )
+        if getattr(desc, "round_f32_to_tf32", False):
+            handle = replace(handle, tf32=True)
         return tensor_descriptor(handle, shape, strides, ty)
 
 

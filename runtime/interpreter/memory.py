@@ -130,7 +130,7 @@ class Memory:
         return out
 
     def store(self, address: np.ndarray, raw: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None) -> None:
-        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address, the last wins. Operands may broadcast."""
+        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address the last wins; they broadcast."""
         if raw.shape != address.shape:
             address, raw = np.broadcast_arrays(address, raw)
         if mask is not None and not mask.all():

@@ -1,4 +1,4 @@
-"""Loads, stores and atomics of the NumPy builder. Programs run one after another, so an atomic is a plain read-modify-write, lane by lane."""
+"""Loads, stores and atomics of the NumPy builder. Nothing runs at the same time: an atomic is a plain read-modify-write, lane by lane."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.language.dtypes import dtype
 
-from .memory import RAW, Base, Memory, MemoryFault
+from .memory import RAW, Memory, MemoryFault
 from .values import Divergence, Handle, Pointers, from_real, numpy_dtype, real_values, unsigned
 
 _RMW: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -111,7 +111,7 @@ class MemoryMixin:
     def _read_modify_write(
         self, ptr: Pointers, mask: np.ndarray | None, ty: dtype, update: Callable[[np.ndarray, Callable], np.ndarray]
     ) -> np.ndarray:
-        """Replace memory by `update(old, lanes)`, `lanes` picking the lanes that `old` stands for out of an operand; returns the old values.
+        """Replace memory by `update(old, lanes)`; `lanes` picks the lanes that `old` stands for out of an operand. Returns the old values.
 
         Lanes act in row-major order: each sees what earlier ones at its address have done."""
         itemsize, element = ty.scalar.itemsize, numpy_dtype(ty)
@@ -129,7 +129,6 @@ class MemoryMixin:
                 old[these] = before
                 memory[index] = update(before, lambda x, these=these: np.broadcast_to(x, shape).ravel()[these])
         return old.reshape(shape)
-
 
 
 def _turns(address: np.ndarray) -> list:

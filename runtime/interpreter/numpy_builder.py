@@ -64,7 +64,9 @@ class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, P
         self, asm: str, constraints: str, args: Sequence[Handle], types: Sequence[dtype], tys: Sequence[dtype], *, pure: bool, pack: int
     ) -> list[Handle]:
         first = next((line.strip() for line in asm.splitlines() if line.strip()), "")
-        raise NotImplementedError(f"inline assembly cannot be interpreted ({first!r}): run the kernel compiled, or write it with tl operations")
+        raise NotImplementedError(
+            f"inline assembly cannot be interpreted ({first!r}): run the kernel compiled, or write it with tl operations"
+        )
 
     def print(self, prefix: str, args: Sequence[Handle], types: Sequence[dtype], *, hex: bool, is_signed: Sequence[bool]) -> None:
         if self.batch:

@@ -24,6 +24,7 @@ class RegionMixin:
     """`reduce`, `scan` and `map_elementwise`."""
 
     batch: int
+    mapping = False  # a function on scalars runs on all elements at once: scalars may have elements
 
     def reduce(
         self, sources: Sequence[Handle], axis: int, combine: Combine, types: Sequence[block_type], tys: Sequence[dtype]
@@ -35,9 +36,7 @@ class RegionMixin:
             columns = _combine(combine, _part(columns, rank, 0, None, 2), _part(columns, rank, 1, None, 2), (size, *rest))
         return [shaped(lambda x: np.squeeze(x, -rank), c) for c in columns]
 
-    def scan(
-        self, sources: Sequence[Handle], axis: int, reverse: bool, combine: Combine, types: Sequence[block_type]
-    ) -> list[Handle]:
+    def scan(self, sources: Sequence[Handle], axis: int, reverse: bool, combine: Combine, types: Sequence[block_type]) -> list[Handle]:
         shape, rank = types[0].shape, len(types[0].shape)
         step = -1 if reverse else 1
         columns = [shaped(lambda x: np.moveaxis(x, axis - rank, -rank), h) for h in sources]
@@ -47,13 +46,17 @@ class RegionMixin:
     def map_elementwise(self, sources: Sequence[Handle], pack: int, body: Region, types: Sequence[block_type]) -> list[Handle]:
         shape, count = types[0].shape, types[0].numel // pack
         lanes = [shaped(lambda x, i=i: with_shape(x, (count, pack))[..., i], h) for h in sources for i in range(pack)]
+        self.mapping = True
         try:
             results = body(lanes)
         except NotOneValue:
+            self.mapping = False
             if self.batch:
                 raise Divergence from None
             rows = [body([shaped(lambda x, r=r: x[r], lane) for lane in lanes]) for r in range(count)]
             results = [_stack(column) for column in zip(*rows, strict=True)]
+        finally:
+            self.mapping = False
         results = [shaped(lambda x: np.broadcast_to(x, np.broadcast_shapes((count,), x.shape)), r) for r in results]
         return [shaped(lambda x: with_shape(x, shape), _stack(results[i : i + pack], -1)) for i in range(0, len(results), pack)]
 

@@ -1,9 +1,9 @@
 """Give a kernel's Python the meaning that it has when compiled, and leave it otherwise as it is.
 
 The function keeps its file, its line numbers, its globals and the cells of its closure, so that tracebacks, `print`, `breakpoint()` and pdb
-work on the user's own lines. Rewritten are: assignments (numbers become scalar tensors), `and`, `or`, `not` and chains of comparisons (both
-sides are evaluated on tensors), `assert`, and the names of `kernel_python.BUILTINS`. The helpers come in as closure variables, so nothing is
-added to the user's module.
+work on the user's own lines. Rewritten are: assignments (numbers become scalar tensors), `and`, `or`, `not` and chains of comparisons
+(both sides are evaluated on tensors), `assert`, and the names of `kernel_python.BUILTINS`. The helpers come in as closure variables, so
+nothing is added to the user's module.
 """
 
 from __future__ import annotations

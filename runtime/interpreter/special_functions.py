@@ -88,7 +88,11 @@ def _ilogb(x: float) -> float:
 
 
 def _round_half_away(x: float) -> float:
-    return x if not math.isfinite(x) else math.copysign(math.floor(abs(x) + 0.5 if abs(x) < 2**52 and abs(x) != 0.49999999999999994 else abs(x)), x)
+    return (
+        x
+        if not math.isfinite(x)
+        else math.copysign(math.floor(abs(x) + 0.5 if abs(x) < 2**52 and abs(x) != 0.49999999999999994 else abs(x)), x)
+    )
 
 
 def _remainder(x: float, y: float) -> float:

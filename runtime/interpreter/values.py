@@ -57,12 +57,13 @@ class Pointers:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """An array in memory: `strides` in elements, `padding` "zero" or "nan"."""
+    """An array in memory: `strides` in elements, `padding` "zero" or "nan"; `tf32`: loaded fp32 elements are rounded to tf32."""
 
     base: Pointers
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     padding: str
+    tf32: bool = False
 
 
 Handle = np.ndarray | Pointers

@@ -7,6 +7,7 @@ TILEWRIGHT_INTERPRET=1 asks for the interpreter on a machine with a GPU.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import tilewright.language as tl
 from tilewright import knobs
 from tilewright.runtime.interpreter import InterpretedFunction
 from tilewright.runtime.interpreter.float_formats import FORMATS, decode, encode
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 
 @functools.cache
@@ -115,7 +117,11 @@ def _to_device(value, moved: list):
     """`value` with its arrays on the GPU; (array, tensor of its bytes) pairs are added to `moved`."""
     torch = _torch_with_gpu()
     if isinstance(value, tuple):
-        return type(value)(*(_to_device(v, moved) for v in value)) if hasattr(value, "_fields") else tuple(_to_device(v, moved) for v in value)
+        return (
+            type(value)(*(_to_device(v, moved) for v in value)) if hasattr(value, "_fields") else tuple(_to_device(v, moved) for v in value)
+        )
+    if isinstance(value, TensorDescriptor):
+        return replace(value, base=_to_device(value.base, moved))
     if not isinstance(value, (np.ndarray, Typed)):
         return value
     array = value.base if isinstance(value, Typed) else value

@@ -222,7 +222,9 @@ def test_integer_unary(dtype):
         launch(unary_kernel, (1,), a, out, N, op)
         if op == "-":
             want = np.array([int(v) for v in want], object)
-            want = np.array([(int(v) + 2 ** (dtype.int_bitwidth - 1)) % 2**dtype.int_bitwidth - 2 ** (dtype.int_bitwidth - 1) for v in want])
+            want = np.array(
+                [(int(v) + 2 ** (dtype.int_bitwidth - 1)) % 2**dtype.int_bitwidth - 2 ** (dtype.int_bitwidth - 1) for v in want]
+            )
         assert np.array_equal(out, want.astype(a.dtype))
 
 

@@ -46,7 +46,9 @@ def test_fp16_result():
     assert np.array_equal(c, numbers(a).astype(np.float32) @ numbers(b).astype(np.float32))
 
 
-@pytest.mark.parametrize(("left", "right"), [(tl.float8e5, tl.float8e5), (tl.float8e4nv, tl.float8e4nv), (tl.float8e4nv, tl.float8e5)], ids=str)
+@pytest.mark.parametrize(
+    ("left", "right"), [(tl.float8e5, tl.float8e5), (tl.float8e4nv, tl.float8e4nv), (tl.float8e4nv, tl.float8e5)], ids=str
+)
 def test_fp8_operands(left, right):
     a, b = whole((32, 64), left, 6), whole((64, 32), right, 7)
     c = np.zeros((32, 32), np.float32)

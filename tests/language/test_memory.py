@@ -85,7 +85,9 @@ def bool_kernel(x, out, N: tl.constexpr):
     tl.store(out + i, tl.load(x + i))
 
 
-@pytest.mark.parametrize("values", [np.array([0, 1, 256, -256, 65536, 2, 0, 3], np.int32), np.float32([0, -0.0, 0.3, np.nan, 1e-20, 256, 1, -7])])
+@pytest.mark.parametrize(
+    "values", [np.array([0, 1, 256, -256, 65536, 2, 0, 3], np.int32), np.float32([0, -0.0, 0.3, np.nan, 1e-20, 256, 1, -7])]
+)
 def test_store_to_bool_is_not_zero(values):
     out = np.zeros(8, np.bool_)
     launch(bool_kernel, (1,), values, out, 8)
@@ -158,7 +160,8 @@ def bad_load_kernel(x, KIND: tl.constexpr):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [("cache", r"\.xx"), ("other", "without `mask`|without mask"), ("mask", "Mask"), ("pointer", "ptr"), ("block", "block")]
+    ("kind", "message"),
+    [("cache", r"\.xx"), ("other", "without `mask`|without mask"), ("mask", "Mask"), ("pointer", "ptr"), ("block", "block")],
 )
 def test_bad_loads(kind, message):
     reports(message, bad_load_kernel, np.zeros(8, np.float32), kind)

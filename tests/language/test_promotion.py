@@ -98,7 +98,7 @@ def test_argument_types():
 
 
 @jit
-def annotated_kernel(out, a: tl.int64, b: tl.float64, c: "u8"):
+def annotated_kernel(out, a: tl.int64, b: tl.float64, c: "u8"):  # noqa: F821
     tl.static_assert(a.dtype == tl.int64)
     tl.static_assert(b.dtype == tl.float64)
     tl.static_assert(c.dtype == tl.uint8)
