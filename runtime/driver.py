@@ -61,3 +61,10 @@ class DriverConfig:
 
 
 driver = DriverConfig()
+
+
+def __getattr__(name: str) -> object:
+    """`runtime.driver` is this module or the object above, depending on how it was imported: both offer the same."""
+    if name in ("active", "default", "set_active", "reset_active"):
+        return getattr(driver, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
