@@ -37,8 +37,10 @@ if not any(os.path.isdir(os.path.join(folder, "compiler")) for folder in __path_
 __version__ = "3.9.0+tilewright.0.1.0"
 
 _HOME = {
+    "AsyncCompileMode": "runtime",
     "CompilationError": "errors",
     "Config": "runtime",
+    "FutureKernel": "runtime",
     "InterpreterError": "errors",
     "JITFunction": "runtime",
     "KernelInterface": "runtime",
