@@ -65,7 +65,12 @@ class RuntimeHost:
 _host.register(RuntimeHost())
 
 
+_SUBMODULES = ("allocator", "async_compile", "autotuner", "benchmark", "cache", "interpreter", "jit")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -26,6 +26,7 @@ from triton.runtime.driver import driver as d2
 from triton.runtime import AsyncCompileMode, FutureKernel
 from triton.runtime.errors import AutotunerError, InterpreterError
 from triton.runtime.jit import JITFunction as J2, KernelInterface as K2, specialize_impl
+from triton import AsyncCompileMode as A3
 from triton.testing import do_bench, do_bench_cudagraph
 import triton.runtime.driver, triton.runtime
 assert A2 is ASTSource and J2 is JITFunction and C2 is Config and O2 is OutOfResources and triton_key is k2
