@@ -11,33 +11,52 @@ from pathlib import Path
 
 import numpy as np
 from mlir import ir
-from simt_machine import Machine
+from simt import Simulator
 
 from tilewright.backends.compiler import GPUTarget
 from tilewright.compiler.backends.nvidia import locate, toolchain
 from tilewright.compiler.backends.nvidia.options import parse_options, ptx_version
 from tilewright.compiler.backends.nvidia.target import ARCHS
+from tilewright.compiler.lowering import scratch
 from tilewright.compiler.lowering.lower import lower_to_llvm, to_llvmir
 from tilewright.dialects import context
 
 
-def lower(text: str, arch: int, num_warps: int):
-    """(module in the llvm dialect, options)."""
+def lower(kernel, arch: int):
+    """(module in the llvm dialect, options) of a kernel: an object with `text(arch)` and `num_warps` whose function is `kernel`.
+
+    Scratch memory that no op has an offset for yet is placed end to end.
+    """
     target = GPUTarget("cuda", arch, 32)
-    options = parse_options(target, {"num_warps": num_warps})
+    options = parse_options(target, {"num_warps": kernel.num_warps})
     with context():
-        module = ir.Module.parse(text)
+        module = ir.Module.parse(kernel.text(arch))
+        place_scratch(module.operation)
         assert module.operation.verify()
         lowered = lower_to_llvm(module, target, options)
         assert lowered.operation.verify()
         return lowered, options
 
 
-def run_on_machine(kernel, *arrays: np.ndarray, arch: int = 90) -> None:
-    """Execute a `ttgir_kernels.Kernel` on the test machine; arrays are changed in place."""
-    lowered, _ = lower(kernel.text(arch), arch, kernel.num_warps)
+def place_scratch(root: ir.Operation) -> None:
+    """Give each op that needs scratch memory, and has none, its own."""
+    top = 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal top
+        if "tilegpu.offset" not in op.attributes and (need := scratch.scratch_bytes(op)):
+            op.attributes["tilegpu.offset"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), top)
+            top += need
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+
+
+def run_on_machine(kernel, *arguments: np.ndarray | int, arch: int = 90) -> None:
+    """Execute a kernel in the simulator; arrays are changed in place."""
+    lowered, _ = lower(kernel, arch)
     with context():
-        Machine(lowered, 32 * kernel.num_warps).launch("kernel", *arrays)
+        Simulator(lowered, 32 * kernel.num_warps).launch("kernel", *arguments)
 
 
 @dataclass(frozen=True)
@@ -64,12 +83,16 @@ class Assembled:
         return counts
 
 
+def write_ptx(kernel, arch: int = 90) -> str:
+    """Compile a kernel to PTX."""
+    lowered, options = lower(kernel, arch)
+    ptx = toolchain.llvm_ir_to_ptx(to_llvmir(lowered), "kernel", arch, ptx_version(options), reflect_ftz=True)
+    return toolchain.finish_ptx(ptx, ptx_version(options), ARCHS[arch].chip)
+
+
 def assemble(kernel, arch: int = 90) -> Assembled:
-    """Compile a `ttgir_kernels.Kernel` through LLVM and ptxas."""
-    lowered, options = lower(kernel.text(arch), arch, kernel.num_warps)
-    llir = to_llvmir(lowered)
-    ptx = toolchain.llvm_ir_to_ptx(llir, "kernel", arch, ptx_version(options), reflect_ftz=True)
-    ptx = toolchain.finish_ptx(ptx, ptx_version(options), ARCHS[arch].chip)
+    """Compile a kernel through LLVM and ptxas."""
+    ptx = write_ptx(kernel, arch)
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
@@ -95,8 +118,8 @@ def device_capability() -> int | None:
     return 10 * major + minor
 
 
-def run_on_gpu(kernel, *arrays: np.ndarray, arch: int = 90) -> None:
-    """Execute a `ttgir_kernels.Kernel` on GPU 0, compiled for that GPU whatever `arch` says; arrays are changed in place."""
+def run_on_gpu(kernel, *arguments: np.ndarray | int, arch: int = 90) -> None:
+    """Execute a kernel on GPU 0, compiled for that GPU whatever `arch` says; arrays are changed in place."""
     from cuda.bindings import driver
 
     def check(result):
@@ -110,11 +133,13 @@ def run_on_gpu(kernel, *arrays: np.ndarray, arch: int = 90) -> None:
     function = check(driver.cuModuleGetFunction(module, b"kernel"))
     shared = int(check(driver.cuDeviceGetAttribute(driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0)))
     check(driver.cuFuncSetAttribute(function, driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared))
+    arrays = [a for a in arguments if isinstance(a, np.ndarray)]
     pointers = [check(driver.cuMemAlloc(array.nbytes)) for array in arrays]
     for pointer, array in zip(pointers, arrays, strict=True):
         check(driver.cuMemcpyHtoD(pointer, array.ctypes.data, array.nbytes))
-    values = tuple(int(p) for p in pointers)
-    kinds = (ctypes.c_uint64,) * len(values)
+    addresses = iter(pointers)
+    values = tuple(int(next(addresses)) if isinstance(a, np.ndarray) else a for a in arguments)
+    kinds = tuple(ctypes.c_uint64 if isinstance(a, np.ndarray) else ctypes.c_int32 for a in arguments)
     check(driver.cuLaunchKernel(function, 1, 1, 1, 32 * kernel.num_warps, 1, 1, shared, 0, (values, kinds), 0))
     check(driver.cuCtxSynchronize())
     for pointer, array in zip(pointers, arrays, strict=True):

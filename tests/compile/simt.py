@@ -1,8 +1,8 @@
 """Runs a lowered kernel in NumPy, all threads of one program in lockstep: numerics of the lowering without a GPU.
 
 It knows the LLVM ops, intrinsics and inline assembly that the tests meet, and raises KeyError or ValueError for any other. A value is
-an array with one row per thread; a divergent branch runs its blocks in the order of the function under a mask of threads. Memory is one
-array of bytes for global and one for shared memory, addresses count from its start.
+an array with one row per thread, a struct a list; a divergent branch runs its blocks in the order of the function under a mask of
+threads. Memory is one array of bytes for global and one for shared memory, addresses count from its start.
 """
 
 import re
@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from mlir import ir
+from simt_matrix import run_matrix_asm
 
 WARP = 32
+PAGE = 1024  # bytes; arrays start on a page and a free page lies between two
 INTS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -60,25 +62,36 @@ def from_bytes(data: np.ndarray, count: int, name: str) -> np.ndarray:
 
 
 class Simulator:
-    """One program of a module of LLVM ops. `memory` is global memory; `shared` bytes are available to the kernel."""
+    """One program of a module of LLVM ops."""
 
-    def __init__(self, module: ir.Module, threads: int, memory: np.ndarray, shared: int = 1 << 16) -> None:
+    def __init__(self, module: ir.Module, threads: int, shared: int = 232 * 1024) -> None:
         self.module = module  # keeps the operations alive
         self.threads = threads
-        self.memory = memory
         self.shared = np.zeros(shared, np.uint8)
+        self.memory = np.zeros(0, np.uint8)
+        self.program = (0, 0, 0)
         self.functions = {}
         for op in module.body.operations:
             if op.operation.name == "llvm.func":
                 self.functions[ir.StringAttr(op.attributes["sym_name"]).value] = op.operation
 
-    def run(self, name: str, arguments: Sequence[float], program: tuple[int, int, int] = (0, 0, 0)) -> None:
-        """Run the kernel `name`; pointers are addresses in `memory`."""
-        self.program = program
+    def launch(self, name: str, *arguments: np.ndarray | int) -> None:
+        """Run a kernel; arrays are passed as pointers and changed in place."""
+        places, top = [], PAGE
+        for argument in arguments:
+            places.append(top)
+            top += (-(-np.asarray(argument).nbytes // PAGE) + 1) * PAGE
+        self.memory = np.zeros(top, np.uint8)
+        arrays = [(p, a) for p, a in zip(places, arguments, strict=True) if isinstance(a, np.ndarray)]
+        for place, array in arrays:
+            self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         func = self.functions[name]
         types = [element_of(a.type)[1] for a in func.regions[0].blocks[0].arguments]
-        rows = [np.full(self.threads, a, dtype_of(t)) for a, t in zip(arguments, types, strict=True)]
+        values = [p if isinstance(a, np.ndarray) else a for p, a in zip(places, arguments, strict=True)]
+        rows = [np.full(self.threads, v, dtype_of(t)) for v, t in zip(values, types, strict=True)]
         self.call(func, rows, np.ones(self.threads, bool))
+        for place, array in arrays:
+            array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
 
     def call(self, func: ir.Operation, arguments: list, active: np.ndarray):
         """Run a function for the `active` threads; returns what it returns."""
@@ -140,9 +153,15 @@ class Frame:
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             return simulator.call(simulator.functions[callee], operands, active)
         if name == "llvm.call_intrinsic":
-            return INTRINSICS[ir.StringAttr(op.attributes["intrin"]).value](operands)
+            intrinsic = ir.StringAttr(op.attributes["intrin"]).value
+            if "matrix" in intrinsic:
+                return move_matrices(simulator, intrinsic, operands)
+            return INTRINSICS[intrinsic](operands)
         if name == "llvm.inline_asm":
             return run_asm(simulator, op, operands, active)
+        if name in ("llvm.load", "llvm.store") and "alignment" in op.attributes:
+            address = operands[-1][active] if len(operands[-1]) > 1 else operands[-1]
+            assert (address % ir.IntegerAttr(op.attributes["alignment"]).value == 0).all(), "misaligned access"
         if name == "llvm.load":
             count, element = element_of(op.results[0].type)
             return load(memory_of(simulator, op.operands[0]), operands[0], count, element, active)
@@ -316,6 +335,9 @@ OPS: dict[str, Callable] = {
     "llvm.fsub": rounded(np.subtract),
     "llvm.fmul": rounded(np.multiply),
     "llvm.fdiv": rounded(np.divide),
+    "llvm.intr.fma": lambda op, a, b, c: cast(op, a.astype(np.float64) * b + c),
+    "llvm.ptrtoint": cast,
+    "llvm.inttoptr": cast,
     "llvm.fpext": cast,
     "llvm.fptrunc": cast,
     "llvm.sitofp": cast,
@@ -352,25 +374,33 @@ INTRINSICS: dict[str, Callable] = {
     "llvm.nvvm.d2f.rz": lambda operands: toward_zero(operands[0]),
 }
 
-ACCESS = re.compile(r"@\$(\d+) (ld|st)\.\S*?global\S*\.b(\d+) (.*);")
+ACCESS = re.compile(r"@\$(\d+) (ld|st)\.\S*?(global|shared)\S*\.b(\d+) (.*);")
+COPY = re.compile(r"(?:@\$(\d) )?cp\.async\.c[ag]\.shared\.global \[\$0\], \[\$1\], (\d+)(, \$2)?;")
 REDUX = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 ATOMIC = re.compile(r"@\$(\d+) (atom|red)\.\w+\.\w+\.global\.(add|max|min|and|or|xor|exch)\.(?:\w)(\d+) (.*);")
 
 
 def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.ndarray):
-    """Inline assembly: global accesses, integer atomics, redux and the counting of a histogram."""
+    """Inline assembly: memory accesses, asynchronous copies, integer atomics, redux, matrix instructions."""
     text = ir.StringAttr(op.attributes["asm_string"]).value
-    outputs = ir.StringAttr(op.attributes["constraints"]).value.count("=")
+    constraints = ir.StringAttr(op.attributes["constraints"]).value
+    outputs = constraints.count("=")
 
     def operand(number: str | int) -> np.ndarray:
         return np.broadcast_to(operands[int(number) - outputs], simulator.threads)
 
+    if "mma" in text and (outputs or "mma_async" in text):
+        return run_matrix(simulator, text, constraints, operands)
+    if text.startswith(("cp.async.commit_group", "cp.async.wait_group", "fence", "wgmma")):
+        return None
     if match := re.fullmatch(r"redux\.sync\.(\w+)\.\w+ \$0, \$1, 0xffffffff;", text):
         groups = operand(1).reshape(-1, WARP)
         return np.repeat(REDUX[match[1]].reduce(groups, axis=1), WARP)
     if text == "@$1 red.shared.add.u32 [$0], 1;":
         np.add.at(simulator.shared.view(np.int32), operand(0)[active & operand(1)] // 4, 1)
         return None
+    if match := COPY.fullmatch(text):
+        return run_copy(simulator, match, operand, active)
     if match := ACCESS.fullmatch(text):
         return run_access(simulator, match, operands, operand, outputs, active)
     if match := ATOMIC.fullmatch(text):
@@ -378,22 +408,62 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
     raise ValueError(f"assembly that the simulator does not know: {text}")
 
 
+def run_matrix(simulator: Simulator, text: str, constraints: str, operands: list):
+    """Matrix instructions, which see registers as unsigned numbers."""
+    rows = [np.broadcast_to(x, simulator.threads) for x in operands]
+    registers = [np.ascontiguousarray(x if x.dtype.kind == "f" else unsigned(x)) for x in rows]
+    results = run_matrix_asm(simulator, text, constraints.split(","), registers)
+    signed = [x.view(INTS[x.dtype.itemsize * 8]) if x.dtype.kind == "u" else x for x in (results[0] if len(results) == 1 else results)]
+    return signed if len(signed) > 1 else signed[0]
+
+
+def move_matrices(simulator: Simulator, name: str, operands: list):
+    """ldmatrix and stmatrix: row r of matrix i is at the address that lane 8 i + r gives."""
+    count = int(re.search(r"\.x(\d)", name)[1])
+    address = operands[0]
+    assert (address % 16 == 0).all(), "misaligned row"
+    everyone = np.ones(simulator.threads // WARP * 8, bool)
+    words = []
+    for i in range(count):
+        lanes = (np.arange(0, simulator.threads, WARP)[:, None] + 8 * i + np.arange(8)).ravel()
+        if "stmatrix" in name:
+            matrix = np.ascontiguousarray(operands[1 + i]).view(np.uint16).reshape(-1, 8, 8)
+            rows = matrix.transpose(0, 2, 1) if ".trans" in name else matrix
+            store(simulator.shared, address[lanes], np.ascontiguousarray(rows).reshape(-1, 8).view(np.int16), "i16", everyone)
+            continue
+        matrix = load(simulator.shared, address[lanes], 8, "i16", everyone).reshape(-1, 8, 8)
+        rows = matrix.transpose(0, 2, 1) if ".trans" in name else matrix
+        words.append(np.ascontiguousarray(rows).reshape(-1, 2).view(np.int32)[:, 0])
+    return None if not words else words if count > 1 else words[0]
+
+
+def run_copy(simulator: Simulator, match: re.Match, operand: Callable, active: np.ndarray) -> None:
+    """cp.async: bytes beyond the source size become zeros."""
+    size = int(match[2])
+    chosen = active & operand(match[1]) if match[1] else active
+    data = load(simulator.memory, operand(1), size, "i8", chosen)
+    if match[3]:
+        data = np.where(np.arange(size) < operand(2)[:, None], data, 0).astype(np.int8)
+    store(simulator.shared, operand(0), data, "i8", chosen)
+
+
 def run_access(simulator: Simulator, match: re.Match, operands: list, operand: Callable, outputs: int, active: np.ndarray):
-    predicate, kind, bits, rest = operand(match[1]), match[2], int(match[3]), match[4]
+    predicate, kind, bits, rest = operand(match[1]), match[2], int(match[4]), match[5]
+    memory = simulator.memory if match[3] == "global" else simulator.shared
     numbers = [int(n) for n in re.findall(r"\$(\d+)", rest)]
     element = f"i{bits}"
     width = bits // 8
     if kind == "st":
         address, *words = [operand(n) for n in numbers]
         for i, word in enumerate(words):
-            store(simulator.memory, address + i * width, word.astype(dtype_of(element)), element, active & predicate)
+            store(memory, address + i * width, word.astype(dtype_of(element)), element, active & predicate)
         return None
     address = operand(numbers[outputs])
     defaults = [np.broadcast_to(d, simulator.threads) for d in operands[-outputs:]]
     results = []
     for i, default in enumerate(defaults):
         here = active & predicate
-        read = load(simulator.memory, address + i * width, 0, element, here).astype(default.dtype)
+        read = load(memory, address + i * width, 0, element, here).astype(default.dtype)
         results.append(np.where(here, read, default))
     return results[0] if outputs == 1 else results
 

@@ -1,64 +1,17 @@
-"""What lowered kernels compute, run in the simulator of `simt.py`."""
+"""What lowered kernels compute, in the simulator and on a GPU."""
 
 import numpy as np
 import pytest
-from lowering_kit import build, lowered
-from simt import Simulator
+from ttgir_text import Source, build, pointers, with_slices
 
-from tilewright.compiler.layouts import LinearLayout, blocked, concatenate, expand_dims, join, reshape, slice_dim, split, trans
+from tilewright.compiler.layouts import LinearLayout, blocked, concatenate, join, reshape, slice_dim, split, trans
 from tilewright.runtime.interpreter import float_formats
 
-THREADS = 128
 
-
-def run(source: str, inputs: list[np.ndarray], output: np.ndarray, scalars: tuple[int, ...] = (), arch: int = 90) -> np.ndarray:
-    """Run kernel `k` on the input arrays and one output array; returns the output."""
-    places, top = [], 256
-    for array in [*inputs, output]:
-        places.append(top)
-        top += -(-array.nbytes // 256) * 256 + 256
-    memory = np.zeros(top, np.uint8)
-    for place, array in zip(places, [*inputs, output], strict=True):
-        memory[place : place + array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-    Simulator(lowered(source, arch), THREADS, memory).run("k", [*places, *scalars])
-    return memory[places[-1] : places[-1] + output.nbytes].view(output.dtype).reshape(output.shape)
-
-
-def pointers(name: str, base: str, shape: tuple[int, ...], element: str, layout: str = "l", strided: bool = False) -> str:
-    """Code for `%name`, the tensor of pointers to the elements of a row-major array at `%base`."""
-    sizes = "x".join(map(str, shape))
-    code, strides = [], [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
-    code.append(f"%{name}_0 = tile.splat %{base} : !tile.ptr<{element}> -> tensor<{sizes}x!tile.ptr<{element}>, #{layout}>")
-    for d, (size, stride) in enumerate(zip(shape, strides, strict=True)):
-        code.append(index(f"{name}_i{d}", shape, d, layout))
-        code.append(f"%{name}_c{d} = arith.constant dense<{stride}> : tensor<{sizes}xi32, #{layout}>")
-        code.append(f"%{name}_s{d} = arith.muli %{name}_i{d}, %{name}_c{d} : tensor<{sizes}xi32, #{layout}>")
-        target = name if d == len(shape) - 1 else f"{name}_{d + 1}"
-        kind = f"tensor<{sizes}x!tile.ptr<{element}>, #{layout}>, tensor<{sizes}xi32, #{layout}>"
-        code.append(f"%{target} = tile.addptr %{name}_{d}, %{name}_s{d} : {kind}")
-    return "\n".join(code)
-
-
-def index(name: str, shape: tuple[int, ...], dim: int, layout: str) -> str:
-    """Code for `%name`, the coordinate along `dim` as a tensor of `shape` (rank 1 or 2)."""
-    sizes = "x".join(map(str, shape))
-    if len(shape) == 1:
-        return f"%{name} = tile.range 0 to {shape[0]} : tensor<{shape[0]}xi32, #{layout}>"
-    flat, size = f"#{layout}_s{1 - dim}", shape[dim]
-    column = f"{size}x1" if dim == 0 else f"1x{size}"
-    middle = f"tensor<{column}xi32, #{layout}_e{1 - dim}>"
-    return f"""%{name}_r = tile.range 0 to {size} : tensor<{size}xi32, {flat}>
-%{name}_e = tile.expand_dims %{name}_r axis = {1 - dim} : tensor<{size}xi32, {flat}> -> {middle}
-%{name} = tile.broadcast %{name}_e : {middle} -> tensor<{sizes}xi32, #{layout}>"""
-
-
-def with_slices(name: str, layout: LinearLayout) -> dict[str, LinearLayout]:
-    """A layout of rank 2 with those of its coordinates along one dimension, flat (`_s`) and expanded (`_e`)."""
-    found = {name: layout}
-    for axis in (0, 1):
-        flat = slice_dim(layout, axis)
-        found[f"{name}_s{axis}"], found[f"{name}_e{axis}"] = flat, expand_dims(flat, axis)
-    return found
+def compute(run, source: Source, inputs: list[np.ndarray], output: np.ndarray, scalars: tuple[int, ...] = (), arch: int = 90) -> np.ndarray:
+    """Run a kernel on copies of the input arrays and one output array, which is returned."""
+    run(source, *(a.copy() for a in inputs), output, *scalars, arch=arch)
+    return output
 
 
 FLAT = {
@@ -72,7 +25,7 @@ FLAT = {
 
 @pytest.mark.parametrize("layout", FLAT.values(), ids=FLAT)
 @pytest.mark.parametrize("count", [0, 7, 16, 1000])
-def test_masked_copy(layout: LinearLayout, count: int) -> None:
+def test_masked_copy(run, layout: LinearLayout, count: int) -> None:
     size = layout.out_sizes[0]
     source = build(
         "%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %n: i32",
@@ -86,7 +39,7 @@ tile.store %op, %v : tensor<{size}x!tile.ptr<f32>, #l>""",
         l=layout,
     )
     x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
-    got = run(source, [x], np.zeros(size, np.float32), (count,))
+    got = compute(run, source, [x], np.zeros(size, np.float32), (count,))
     assert np.array_equal(got, np.where(np.arange(size) < count, x, np.float32(-2)))
 
 
@@ -99,7 +52,7 @@ PLANES = {
 }
 
 
-def reduction(combine: str, layout: LinearLayout, axis: int, element: str = "f32") -> str:
+def reduction(combine: str, layout: LinearLayout, axis: int, element: str = "f32") -> Source:
     shape = layout.out_sizes
     sizes, rest = "x".join(map(str, shape)), shape[1 - axis]
     result = slice_dim(layout, axis)
@@ -121,25 +74,25 @@ tile.store %op, %r : tensor<{rest}x!tile.ptr<{element}>, #r>""",
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("layout", PLANES.values(), ids=PLANES)
-def test_reduce(layout: LinearLayout, axis: int) -> None:
+def test_reduce(run, layout: LinearLayout, axis: int) -> None:
     shape = layout.out_sizes
     x = np.random.default_rng(1).integers(-9, 9, shape).astype(np.float32)
-    got = run(reduction("arith.addf", layout, axis), [x], np.zeros(shape[1 - axis], np.float32))
+    got = compute(run, reduction("arith.addf", layout, axis), [x], np.zeros(shape[1 - axis], np.float32))
     assert np.array_equal(got, x.sum(axis))
     y = x.astype(np.int32)
-    got = run(reduction("arith.maxsi", layout, axis, "i32"), [y], np.zeros(shape[1 - axis], np.int32))
+    got = compute(run, reduction("arith.maxsi", layout, axis, "i32"), [y], np.zeros(shape[1 - axis], np.int32))
     assert np.array_equal(got, y.max(axis))
 
 
 @pytest.mark.parametrize("element,dtype", [("i8", np.int8), ("i16", np.int16), ("i64", np.int64), ("f16", np.float16), ("f64", np.float64)])
-def test_reduce_widths(element: str, dtype: type) -> None:
+def test_reduce_widths(run, element: str, dtype: type) -> None:
     layout = PLANES["across warps"]
     x = np.random.default_rng(2).integers(-3, 3, layout.out_sizes).astype(dtype)
     combine = "arith.addf" if element[0] == "f" else "arith.addi"
-    assert np.array_equal(run(reduction(combine, layout, 1, element), [x], np.zeros(8, dtype)), x.sum(1).astype(dtype))
+    assert np.array_equal(compute(run, reduction(combine, layout, 1, element), [x], np.zeros(8, dtype)), x.sum(1).astype(dtype))
 
 
-def test_argmax_of_two_operands() -> None:
+def test_argmax_of_two_operands(run) -> None:
     layout = PLANES["across warps"]
     rows, columns = layout.out_sizes
     kind = f"tensor<{rows}x{columns}"
@@ -164,10 +117,10 @@ tile.store %op, %i : tensor<{rows}x!tile.ptr<i32>, #r>""",
         r=slice_dim(layout, 1),
     )
     x = np.random.default_rng(3).integers(0, 50, (rows, columns)).astype(np.float32)
-    assert np.array_equal(run(source, [x], np.zeros(rows, np.int32)), x.argmax(1))
+    assert np.array_equal(compute(run, source, [x], np.zeros(rows, np.int32)), x.argmax(1))
 
 
-def scan(layout: LinearLayout, axis: int, reverse: bool) -> str:
+def scan(layout: LinearLayout, axis: int, reverse: bool) -> Source:
     """A scan with the affine maps (m, c) under composition, which do not commute; stores m * 1000 + c of each prefix."""
     shape = layout.out_sizes
     kind = f"tensor<{'x'.join(map(str, shape))}"
@@ -208,20 +161,20 @@ def reference_scan(m: np.ndarray, c: np.ndarray, axis: int, reverse: bool) -> np
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("layout", PLANES.values(), ids=PLANES)
-def test_scan(layout: LinearLayout, axis: int, reverse: bool) -> None:
+def test_scan(run, layout: LinearLayout, axis: int, reverse: bool) -> None:
     rng = np.random.default_rng(4)
     m, c = rng.choice([-1, 1, 3], layout.out_sizes).astype(np.int32), rng.integers(-4, 5, layout.out_sizes).astype(np.int32)
-    got = run(scan(layout, axis, reverse), [m, c], np.zeros(layout.out_sizes, np.int32))
+    got = compute(run, scan(layout, axis, reverse), [m, c], np.zeros(layout.out_sizes, np.int32))
     with np.errstate(over="ignore"):
         assert np.array_equal(got, reference_scan(m, c, axis, reverse))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("layout", FLAT.values(), ids=FLAT)
-def test_scan_of_rank_one(layout: LinearLayout, reverse: bool) -> None:
+def test_scan_of_rank_one(run, layout: LinearLayout, reverse: bool) -> None:
     rng = np.random.default_rng(5)
     m, c = rng.choice([-1, 1, 3], layout.out_sizes).astype(np.int32), rng.integers(-4, 5, layout.out_sizes).astype(np.int32)
-    got = run(scan(layout, 0, reverse), [m, c], np.zeros(layout.out_sizes, np.int32))
+    got = compute(run, scan(layout, 0, reverse), [m, c], np.zeros(layout.out_sizes, np.int32))
     with np.errstate(over="ignore"):
         assert np.array_equal(got, reference_scan(m, c, 0, reverse))
 
@@ -231,7 +184,7 @@ def test_scan_of_rank_one(layout: LinearLayout, reverse: bool) -> None:
 KINDS = {"fp8e5": "f8E5M2", "fp8e4nv": "f8E4M3FN", "fp8e5b16": "f8E5M2FNUZ", "fp8e4b8": "f8E4M3FNUZ", "fp8e4b15": "i8"}
 
 
-def conversion(source: str, target: str, size: int, attributes: str = "") -> str:
+def conversion(source: str, target: str, size: int, attributes: str = "") -> Source:
     layout = blocked((size,), (4,), (32,), (4,), (0,))
     return build(
         f"%x: !tile.ptr<{source}> {{tile.divisibility = 16 : i32}}, %o: !tile.ptr<{target}> {{tile.divisibility = 16 : i32}}",
@@ -258,21 +211,21 @@ def awkward_values(kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("rounding", ["rtne", "rtz"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_narrow_to_8_bits(kind: str, rounding: str) -> None:
+def test_narrow_to_8_bits(run, kind: str, rounding: str) -> None:
     x = awkward_values(kind)
     attributes = f"rounding = {rounding}" + (' dst_kind = "fp8e4b15"' if kind == "fp8e4b15" else "")
     want = float_formats.encode(x, kind, rounding)
-    got = run(conversion("f32", KINDS[kind], len(x), attributes), [x], np.zeros(len(x), np.uint8), arch=80)
+    got = compute(run, conversion("f32", KINDS[kind], len(x), attributes), [x], np.zeros(len(x), np.uint8), arch=80)
     bad = got != want
     assert not bad.any(), (x[bad][:5], got[bad][:5], want[bad][:5])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_narrow_doubles_to_8_bits_in_one_rounding(kind: str) -> None:
+def test_narrow_doubles_to_8_bits_in_one_rounding(run, kind: str) -> None:
     single = awkward_values(kind).astype(np.float64)
     x = np.concatenate([single * (1 + 2.0**-40), single * (1 - 2.0**-40)])
     attributes = 'dst_kind = "fp8e4b15"' if kind == "fp8e4b15" else ""
-    got = run(conversion("f64", KINDS[kind], len(x), attributes), [x], np.zeros(len(x), np.uint8), arch=80)
+    got = compute(run, conversion("f64", KINDS[kind], len(x), attributes), [x], np.zeros(len(x), np.uint8), arch=80)
     want = float_formats.encode(x, kind)
     bad = got != want
     assert not bad.any(), (x[bad][:5], got[bad][:5], want[bad][:5])
@@ -280,25 +233,25 @@ def test_narrow_doubles_to_8_bits_in_one_rounding(kind: str) -> None:
 
 @pytest.mark.parametrize("target,dtype", [("f16", np.float16), ("f32", np.float32), ("f64", np.float64)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_widen_from_8_bits(kind: str, target: str, dtype: type) -> None:
+def test_widen_from_8_bits(run, kind: str, target: str, dtype: type) -> None:
     codes = np.resize(np.arange(256, dtype=np.uint8), 512)
     attributes = 'src_kind = "fp8e4b15"' if kind == "fp8e4b15" else ""
-    got = run(conversion(KINDS[kind], target, 512, attributes), [codes], np.zeros(512, dtype), arch=80)
+    got = compute(run, conversion(KINDS[kind], target, 512, attributes), [codes], np.zeros(512, dtype), arch=80)
     want = float_formats.decode(codes, kind).astype(dtype)
     assert np.array_equal(got, want, equal_nan=True)
     assert np.array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(want)])
 
 
-def test_bf16_to_f32() -> None:
+def test_bf16_to_f32(run) -> None:
     bits = np.arange(0, 65536, 32, dtype=np.uint16)
-    got = run(conversion("bf16", "f32", len(bits)), [bits], np.zeros(len(bits), np.float32))
+    got = compute(run, conversion("bf16", "f32", len(bits)), [bits], np.zeros(len(bits), np.float32))
     assert np.array_equal(got.view(np.uint32), bits.astype(np.uint32) << 16)
 
 
 # Other ops with code of their own
 
 
-def test_gather() -> None:
+def test_gather(run) -> None:
     layout = PLANES["rows"]
     rows, columns = layout.out_sizes
     kind = f"tensor<{rows}x{columns}"
@@ -317,12 +270,12 @@ tile.store %op, %g : {kind}x!tile.ptr<f32>, #l>""",
         rng = np.random.default_rng(6)
         x = rng.standard_normal((rows, columns)).astype(np.float32)
         indices = rng.integers(0, (rows, columns)[axis], (rows, columns)).astype(np.int32)
-        got = run(source, [x, indices], np.zeros((rows, columns), np.float32))
+        got = compute(run, source, [x, indices], np.zeros((rows, columns), np.float32))
         assert np.array_equal(got, np.take_along_axis(x, indices, axis))
 
 
 @pytest.mark.parametrize("size", ["vectors", "few"])
-def test_histogram(size: str) -> None:
+def test_histogram(run, size: str) -> None:
     layout, bins = FLAT[size], 256
     count = layout.out_sizes[0]
     source = build(
@@ -340,11 +293,11 @@ tile.store %op, %h : tensor<{bins}x!tile.ptr<i32>, #b>""",
     x = np.random.default_rng(7).integers(-5, bins + 5, count).astype(np.int32)
     kept = x[: count // 2]
     want = np.bincount(kept[(kept >= 0) & (kept < bins)], minlength=bins)
-    assert np.array_equal(run(source, [x], np.zeros(bins, np.int32), (count // 2,)), want)
+    assert np.array_equal(compute(run, source, [x], np.zeros(bins, np.int32), (count // 2,)), want)
 
 
 @pytest.mark.parametrize("layout", FLAT.values(), ids=FLAT)
-def test_atomic_adds_once_per_element_and_returns_to_all(layout: LinearLayout) -> None:
+def test_atomic_adds_once_per_element_and_returns_to_all(run, layout: LinearLayout) -> None:
     size = layout.out_sizes[0]
     source = build(
         "%x: !tile.ptr<i32>, %o: !tile.ptr<i32>",
@@ -358,10 +311,10 @@ tile.store %op, %sum : tensor<{size}x!tile.ptr<i32>, #l>""",
         l=layout,
     )
     x = np.arange(size, dtype=np.int32)
-    assert np.array_equal(run(source, [x], np.zeros(size, np.int32)), 2 * x + 5)
+    assert np.array_equal(compute(run, source, [x], np.zeros(size, np.int32)), 2 * x + 5)
 
 
-def test_scalar_atomic_reaches_all_threads() -> None:
+def test_scalar_atomic_reaches_all_threads(run) -> None:
     layout = FLAT["scalar"]
     source = build(
         "%x: !tile.ptr<i32>, %o: !tile.ptr<i32>",
@@ -374,11 +327,11 @@ def test_scalar_atomic_reaches_all_threads() -> None:
 tile.store %op, %all : tensor<128x!tile.ptr<i32>, #l>""",
         l=layout,
     )
-    got = run(source, [np.full(1, 35, np.int32)], np.zeros(128, np.int32))
+    got = compute(run, source, [np.full(1, 35, np.int32)], np.zeros(128, np.int32))
     assert (got == 42).all()
 
 
-def test_join_split_trans_reshape() -> None:
+def test_join_split_trans_reshape(run) -> None:
     layout = blocked((64, 2), (1, 2), (32, 1), (4, 1), (1, 0))
     half = split(layout)
     source = build(
@@ -398,11 +351,11 @@ tile.store %op, %r : tensor<128x!tile.ptr<i32>, #f>""",
         f=reshape(trans(join(half), (1, 0)), (128,)),
     )
     x = np.arange(128, dtype=np.int32).reshape(64, 2)
-    got = run(source, [x], np.zeros(128, np.int32))
+    got = compute(run, source, [x], np.zeros(128, np.int32))
     assert np.array_equal(got, x[:, ::-1].T.reshape(-1))
 
 
-def test_cat_and_loops() -> None:
+def test_cat_and_loops(run) -> None:
     layout = FLAT["scalar"]
     joined = concatenate(layout, 0)
     source = build(
@@ -439,13 +392,13 @@ tile.store %op, %c : tensor<256x!tile.ptr<i32>, #c>""",
         c=joined,
     )
     x = np.arange(128, dtype=np.int32)
-    got = run(source, [x], np.zeros(256, np.int32), (5,))
+    got = compute(run, source, [x], np.zeros(256, np.int32), (5,))
     assert np.array_equal(got, np.concatenate([x + 10, x * 1024]))
-    got = run(source, [x], np.zeros(256, np.int32), (20,))
+    got = compute(run, source, [x], np.zeros(256, np.int32), (20,))
     assert np.array_equal(got, np.concatenate([x + 190, x + 190]))
 
 
-def test_map_elementwise_with_branches() -> None:
+def test_map_elementwise_with_branches(run) -> None:
     layout = FLAT["vectors"]
     source = build(
         "%x: !tile.ptr<i32>, %o: !tile.ptr<i32>",
@@ -466,5 +419,5 @@ tile.store %op, %m : tensor<1024x!tile.ptr<i32>, #l>""",
         l=layout,
     )
     x = np.random.default_rng(8).integers(0, 99, 1024).astype(np.int32)
-    got = run(source, [x], np.zeros(1024, np.int32))
+    got = compute(run, source, [x], np.zeros(1024, np.int32))
     assert np.array_equal(got, np.sort(x.reshape(-1, 2), axis=1).reshape(-1))

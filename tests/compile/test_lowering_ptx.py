@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from lowering_kit import build, cubin, ptx
+from lowering_harness import assemble, write_ptx
+from ttgir_text import Source, build
 
 from tilewright.compiler.layouts import LinearLayout, blocked, slice_dim
 
@@ -15,7 +16,7 @@ def flat(size: int, vector: int, warps: int = 4) -> LinearLayout:
     return blocked((size,), (vector,), (32,), (warps,), (0,))
 
 
-def elementwise(code: str, size: int = 1024, vector: int = 4, mask: bool = True, load: str = "", store: str = "", **types: str) -> str:
+def elementwise(code: str, size: int = 1024, vector: int = 4, mask: bool = True, load: str = "", store: str = "", **types: str) -> Source:
     """A kernel that loads %x (and %y) of type `element`, runs `code`, and stores its %r of type `result`."""
     element, result = types.get("element", "f32"), types.get("result", types.get("element", "f32"))
     masked = " mask = %m" if mask else ""
@@ -55,7 +56,7 @@ def count(text: str, pattern: str) -> int:
 
 
 def test_masked_add_is_128_bits_wide() -> None:
-    text = ptx(elementwise("%r = arith.addf %x, %y : T"))
+    text = write_ptx(elementwise("%r = arith.addf %x, %y : T"))
     assert count(text, r"@%p\d+ ld\.global\.v4\.b32") == 4
     assert count(text, r"@%p\d+ st\.global\.v4\.b32") == 2
     assert count(text, r"add\.f32") == 8
@@ -66,7 +67,7 @@ def test_masked_add_is_128_bits_wide() -> None:
 
 
 def test_unmasked_accesses_are_plain() -> None:
-    text = ptx(elementwise("%r = arith.addf %x, %y : T", mask=False))
+    text = write_ptx(elementwise("%r = arith.addf %x, %y : T", mask=False))
     assert count(text, r"\tld\.global\.v4\.b32") == 4
     assert count(text, r"\tst\.global\.v4\.b32") == 2
     assert "begin inline asm" not in text
@@ -77,24 +78,24 @@ def test_unmasked_accesses_are_plain() -> None:
 )
 def test_access_widths(element: str, vector: int, width: str) -> None:
     add = "arith.addf" if element[0] == "f" else "arith.addi"
-    text = ptx(elementwise(f"%r = {add} %x, %y : T", vector=vector, element=element))
+    text = write_ptx(elementwise(f"%r = {add} %x, %y : T", vector=vector, element=element))
     assert f"ld.global.{width}" in text
     assert f"st.global.{width}" in text
 
 
 def test_modifiers() -> None:
     code = "%r = arith.addf %x, %y : T"
-    assert "ld.global.cg.v4.b32" in ptx(elementwise(code, load="cache = cg"))
-    assert "st.global.cs.v4.b32" in ptx(elementwise(code, store="cache = cs"))
-    assert "ld.volatile.global.v4.b32" in ptx(elementwise(code, load="volatile"))
-    text = cubin(elementwise(code, load="evict = evict_first", store="evict = evict_last")).ptx
+    assert "ld.global.cg.v4.b32" in write_ptx(elementwise(code, load="cache = cg"))
+    assert "st.global.cs.v4.b32" in write_ptx(elementwise(code, store="cache = cs"))
+    assert "ld.volatile.global.v4.b32" in write_ptx(elementwise(code, load="volatile"))
+    text = assemble(elementwise(code, load="evict = evict_first", store="evict = evict_last")).ptx
     assert "ld.global.L1::evict_first.L2::cache_hint.v4.b32" in text
     assert "st.global.L1::evict_last.L2::cache_hint.v4.b32" in text
     assert count(text, "createpolicy.fractional.L2::evict_first") == 1
 
 
 def test_multiply_add_fuses() -> None:
-    text = ptx(elementwise("%p = arith.mulf %x, %y : T\n%r = arith.addf %p, %y : T"))
+    text = write_ptx(elementwise("%p = arith.mulf %x, %y : T\n%r = arith.addf %p, %y : T"))
     assert count(text, r"fma\.rn\.f32") == 8
     assert not count(text, r"(add|mul)(\.rn)?\.f32")
 
@@ -126,12 +127,12 @@ MATH = {
 
 @pytest.mark.parametrize("operation", MATH)
 def test_float_functions(operation: str) -> None:
-    assert MATH[operation] in cubin(elementwise(f"%r = {operation} : T", size=256)).ptx
+    assert MATH[operation] in assemble(elementwise(f"%r = {operation} : T", size=256)).ptx
 
 
 @pytest.mark.parametrize("operation", ["exp", "exp2", "sqrt", "rsqrt", "log", "sin", "erf"])
 def test_double_functions(operation: str) -> None:
-    cubin(elementwise(f"%r = math.{operation} %x : T", size=256, vector=2, element="f64"))
+    assemble(elementwise(f"%r = math.{operation} %x : T", size=256, vector=2, element="f64"))
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
@@ -139,14 +140,14 @@ def test_integer_functions(bits: int) -> None:
     names = ("divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui", "maxsi", "minui", "xori")
     code = ["%v0 = arith.addi %x, %y : T"] + [f"%v{i + 1} = arith.{name} %v{i}, %y : T" for i, name in enumerate(names)]
     code += [f"%h = tile.mulhi %v{len(names)}, %x signed : T", "%g = tile.mulhi %h, %y : T", "%r = math.absi %g : T"]
-    text = cubin(elementwise("\n".join(code), size=256, vector=2, element=f"i{bits}")).ptx
+    text = assemble(elementwise("\n".join(code), size=256, vector=2, element=f"i{bits}")).ptx
     assert "mul.hi" in text or bits < 32
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("element", ["bf16", "f16"])
 def test_half_arithmetic(arch: int, element: str) -> None:
-    text = cubin(elementwise("%p = arith.mulf %x, %y : T\n%r = arith.subf %p, %y : T", element=element, vector=8), arch).ptx
+    text = assemble(elementwise("%p = arith.mulf %x, %y : T\n%r = arith.subf %p, %y : T", element=element, vector=8), arch).ptx
     assert f"{element}x2" in text  # two at a time
 
 
@@ -167,7 +168,7 @@ CASTS += [(narrow, wide) for wide in ("f32", "bf16") for narrow in ("f8E5M2", "f
 @pytest.mark.parametrize("arch", [80, 89, 90])
 @pytest.mark.parametrize("source,target", CASTS)
 def test_float_conversions(source: str, target: str, arch: int) -> None:
-    text = cubin(elementwise("%r = tile.fp_to_fp %x : T -> R", size=512, element=source, result=target), arch).ptx
+    text = assemble(elementwise("%r = tile.fp_to_fp %x : T -> R", size=512, element=source, result=target), arch).ptx
     if arch >= 89 and target in ("f8E5M2", "f8E4M3FN"):
         assert "cvt.rn.satfinite.e" in text
     if (source, target) == ("f32", "bf16"):
@@ -177,7 +178,7 @@ def test_float_conversions(source: str, target: str, arch: int) -> None:
 @pytest.mark.parametrize("target", ["bf16", "f16", "f8E5M2", "f8E4M3FN"])
 @pytest.mark.parametrize("source", ["f32", "f64"])
 def test_conversions_toward_zero(source: str, target: str) -> None:
-    cubin(elementwise("%r = tile.fp_to_fp %x rounding = rtz : T -> R", size=512, element=source, result=target), 90)
+    assemble(elementwise("%r = tile.fp_to_fp %x rounding = rtz : T -> R", size=512, element=source, result=target), 90)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -190,7 +191,7 @@ def test_atomic_add(element: str, arch: int) -> None:
             "%r = arith.select %m, %old, %x : tensor<1024xi1, #l>, T" if used else "%r = arith.select %m, %x, %y : tensor<1024xi1, #l>, T"
         )
         vector = {"bf16": 8, "f16": 8, "f32": 4}.get(element, 2)
-        text = cubin(elementwise(code, element=element, vector=vector), arch).ptx
+        text = assemble(elementwise(code, element=element, vector=vector), arch).ptx
         name = "atom" if used or (element, arch < 90) == ("bf16", True) else "red"
         assert f"{name}.relaxed.gpu.global" in text
         if arch >= 90 and vector > 2:
@@ -204,7 +205,7 @@ def test_atomic_add(element: str, arch: int) -> None:
 @pytest.mark.parametrize("kind", ["max", "min", "umax", "umin", "and", "or", "xor", "xchg"])
 def test_integer_atomics(kind: str, arch: int) -> None:
     code = f"%r = tile.atomic_rmw {kind} acq_rel sys %op, %x : tensor<1024x!tile.ptr<i32>, #l>"
-    cubin(elementwise(code, element="i32"), arch)
+    assemble(elementwise(code, element="i32"), arch)
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
@@ -218,7 +219,7 @@ tile.atomic_store release sys %bp, %l mask = %m : {pointers}
 %q = tile.atomic_poll relaxed gpu %op, %c timeout = %long : {pointers}
 %pq = arith.andi %p, %q : tensor<1024xi1, #l>
 %r = arith.select %pq, %c, %l : tensor<1024xi1, #l>, T"""
-    cubin(elementwise(code, element=f"i{bits}", vector=1))
+    assemble(elementwise(code, element=f"i{bits}", vector=1))
 
 
 def test_reduction_uses_few_barriers() -> None:
@@ -237,11 +238,11 @@ def test_reduction_uses_few_barriers() -> None:
 tile.store %o, %r : !tile.ptr<i32>""",
         l=slice_dim(layout, 0),
     )
-    text = cubin(source).ptx
+    text = assemble(source).ptx
     assert count(text, r"bar\.sync") == 1
     assert count(text, r"redux\.sync\.add\.s32") == 1
     assert count(text, r"ld\.shared\.v4") == 1
-    assert "redux" not in cubin(source.replace("addi %a", "muli %a")).ptx
+    assert "redux" not in assemble(Source(source.module.replace("addi %a", "muli %a"), 4)).ptx
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -264,19 +265,19 @@ tile.assume %ok
 %r = arith.addi %s, %x : T"""
     if arch >= 90:
         code += "\ntile.gdc_wait\ntile.gdc_launch"
-    text = cubin(elementwise(code, element="i32"), arch).ptx
+    text = assemble(elementwise(code, element="i32"), arch).ptx
     assert "vprintf" in text
     assert "__assertfail" in text
 
 
 def test_inline_assembly_packs() -> None:
     code = """%r = tile.inline_asm "add.rn.bf16x2 $0, $1, $2;", "=r,r,r"(%x, %y) pure {pack = 2 : i32} : (T, T) -> R"""
-    text = cubin(elementwise(code, element="bf16", vector=8)).ptx
+    text = assemble(elementwise(code, element="bf16", vector=8)).ptx
     assert count(text, r"add\.rn\.bf16x2") == 4
     code = """%r = tile.inline_asm "mov.b32 $0, $1;", "=f,f"(%x) {pack = 1 : i32} : (T) -> R"""
-    assert count(cubin(elementwise(code)).ptx, r"mov\.b32 %r\d+, %r\d+;") >= 8
+    assert count(assemble(elementwise(code)).ptx, r"mov\.b32 %r\d+, %r\d+;") >= 8
 
 
 def test_calls_of_device_libraries() -> None:
     code = '%r = tile.extern_call "__nv_hypotf"(%x, %y) pure : (T, T) -> R'
-    assert "__nv_hypotf" not in cubin(elementwise(code)).ptx  # linked and inlined
+    assert "__nv_hypotf" not in assemble(elementwise(code)).ptx  # linked and inlined

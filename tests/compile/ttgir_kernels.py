@@ -1,7 +1,7 @@
 """Small kernels in `ttgir` for tests of the lowering: text builders, with the NumPy result each must have.
 
 They hold no allocation pass's work: offsets in shared memory are set by hand. The same texts run on a GPU (tests/language) and, through
-`simt_machine`, without one.
+`simt`, without one.
 """
 
 from __future__ import annotations
@@ -52,14 +52,19 @@ class Kernel:
         """Append an op without results."""
         self.lines.append(f"  {text}")
 
+    def indices(self, layout: LinearLayout) -> str:
+        """The row-major index of each element of a tensor."""
+        size = prod(layout.out_sizes)
+        flat = reshape(layout, (size,))
+        indices = self.value(f"tile.range 0 to {size} : {tensor(flat, 'i32')}")
+        if layout.rank == 1:
+            return indices
+        return self.value(f"tile.reshape {indices} : {tensor(flat, 'i32')} -> {tensor(layout, 'i32')}")
+
     def pointers(self, argument: int, layout: LinearLayout) -> str:
         """Row-major pointers to all elements of a tensor that argument `argument` points to."""
-        size = prod(layout.out_sizes)
-        flat, element = reshape(layout, (size,)), self.elements[argument]
-        indices = self.value(f"tile.range 0 to {size} : {tensor(flat, 'i32')}")
-        if layout.rank > 1:
-            indices = self.value(f"tile.reshape {indices} : {tensor(flat, 'i32')} -> {tensor(layout, 'i32')}")
-        ptr = f"!tile.ptr<{element}>"
+        indices = self.indices(layout)
+        ptr = f"!tile.ptr<{self.elements[argument]}>"
         base = self.value(f"tile.splat %p{argument} : {ptr} -> {tensor(layout, ptr)}")
         return self.value(f"tile.addptr {base}, {indices} : {tensor(layout, ptr)}, {tensor(layout, 'i32')}")
 
@@ -105,19 +110,58 @@ def through_buffer(src: LinearLayout, dst: LinearLayout, shared: SharedLayout, e
     return k
 
 
-def async_copy(layout: LinearLayout, dst: LinearLayout, shared: SharedLayout, element: str, num_warps: int, slots: int = 2) -> Kernel:
-    """Copy %p0 to %p1 through slot 1 of a buffer that cp.async fills."""
+def async_copy(
+    layout: LinearLayout,
+    dst: LinearLayout,
+    shared: SharedLayout,
+    element: str,
+    num_warps: int,
+    below: int | None = None,
+    other: str | None = None,
+) -> Kernel:
+    """Copy %p0 to %p1 through slot 1 of two of a buffer that cp.async fills.
+
+    Elements whose row-major index is `below` or more are masked to `other`.
+    """
     k = Kernel(num_warps, element, element)
-    ring, kind = buffer(shared, element, slots), buffer(shared, element)
+    ring, kind = buffer(shared, element, 2), buffer(shared, element)
     memory = k.value(f'tilegpu.local_alloc : {ring} {{"tilegpu.offset" = 0 : i32}}')
     one = k.value("arith.constant 1 : i32")
     slot = k.value(f"tilegpu.slot {memory}[{one}] : {ring}")
     pointers = k.pointers(0, layout)
-    token = k.value(f"tilegpu.async_copy {pointers}, {slot} : {tensor(layout, f'!tile.ptr<{element}>')}, {kind}")
+    guard = ""
+    if below is not None:
+        flat, bits = k.indices(layout), tensor(layout, "i1")
+        bound = k.value(f"arith.constant dense<{below}> : {tensor(layout, 'i32')}")
+        mask = k.value(f"arith.cmpi slt, {flat}, {bound} : {tensor(layout, 'i32')}")
+        guard = f" mask = {mask} : {bits}"
+    if other is not None:
+        value = k.value(f"arith.constant dense<{other}> : {tensor(layout, element)}")
+        guard += f" other = {value} : {tensor(layout, element)}"
+    token = k.value(f"tilegpu.async_copy {pointers}, {slot}{guard} : {tensor(layout, f'!tile.ptr<{element}>')}, {kind}")
     token = k.value(f"tilegpu.async_commit {token}")
     token = k.value(f"tilegpu.async_wait {token} num = 0")
     k.op("tilegpu.barrier")
     k.store(1, dst, k.value(f"tilegpu.local_load {slot} token {token} : {kind} -> {tensor(dst, element)}"))
+    return k
+
+
+def convert_flags_and_pointers(src: LinearLayout, dst: LinearLayout, num_warps: int) -> Kernel:
+    """%p1[i] = %p0[i] if %p0[i] > 7 else 0, with the comparison and the pointers made in `src` and used in `dst`."""
+    k = Kernel(num_warps, "i32", "i32")
+    offsets = '{"tilegpu.offset" = 0 : i32}'
+    value = k.load(0, src)
+    seven = k.value(f"arith.constant dense<7> : {tensor(src, 'i32')}")
+    flag = k.value(f"arith.cmpi sgt, {value}, {seven} : {tensor(src, 'i32')}")
+    flag = k.value(f"tilegpu.convert_layout {flag} {offsets} : {tensor(src, 'i1')} -> {tensor(dst, 'i1')}")
+    k.op("tilegpu.barrier")
+    kind = "!tile.ptr<i32>"
+    pointers = k.pointers(0, src)
+    pointers = k.value(f"tilegpu.convert_layout {pointers} {offsets} : {tensor(src, kind)} -> {tensor(dst, kind)}")
+    k.op("tilegpu.barrier")
+    zero = k.value(f"arith.constant dense<0> : {tensor(dst, 'i32')}")
+    loaded = k.value(f"tile.load {pointers} : {tensor(dst, kind)}")
+    k.store(1, dst, k.value(f"arith.select {flag}, {loaded}, {zero} : {tensor(dst, 'i1')}, {tensor(dst, 'i32')}"))
     return k
 
 
