@@ -174,3 +174,22 @@ def test_cp_async(run):
         assembled = assemble(kernel, 80)
         assert assembled.count("cp.async.cg.shared.global") == 4
         assert assembled.count("cp.async.commit_group") == assembled.count("cp.async.wait_group") == 1
+
+
+@pytest.mark.parametrize("other", [None, "7"])
+@pytest.mark.parametrize("layout", [L.default_blocked((64, 64), 4, vector=8), L.default_blocked((64, 64), 4)])
+def test_cp_async_under_a_mask(run, layout, other):
+    """Also with one 16-bit element at a time, which cp.async cannot copy."""
+    source = data((64, 64), "i16")
+    result = np.zeros_like(source)
+    run(K.async_copy(layout, ROWS, L.nvmma((64, 64), 16), "i16", 4, below=2001, other=other), source, result)
+    expected = source.copy()
+    expected.reshape(-1)[2001:] = int(other or 0)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_flags_and_pointers(run):
+    source = np.arange(-2048, 2048, dtype=np.int32).reshape(64, 64)
+    result = np.full_like(source, -1)
+    run(K.convert_flags_and_pointers(ROWS, COLUMNS, 4), source, result)
+    np.testing.assert_array_equal(result, np.where(source > 7, source, 0))
