@@ -8,8 +8,8 @@ For each dimension d of a value, over all positions in the other dimensions:
 - `constant`: the value of every element, if it is known at compile time.
 
 All numbers are powers of two, so the greatest common divisor of two of them is the smaller one. A scalar has rank 1 here.
-As in the hardware's C semantics, index arithmetic is taken not to overflow, and the dividend of `%` and `//` not to be negative: `(pid * B + arange) % M`
-keeps runs as long as the divisor's divisibility allows.
+As in the hardware's C semantics, index arithmetic is taken not to overflow, and the dividend of `%` and `//` not to be negative: `(pid * B
++ arange) % M` keeps runs as long as the divisor's divisibility allows.
 
 `analyze` is one walk in program order; loops repeat their body until the carried values settle, which the length of a chain of
 powers of two bounds.
@@ -43,7 +43,8 @@ class AxisInfo:
         return len(self.contiguity)
 
     def first_divisibility(self, dim: int, run: int) -> int:
-        """Return what the first values of aligned runs of `run` elements along `dim` are multiples of (for pointers a sound lower bound)."""
+        """Return what the first values of aligned runs of `run` elements along `dim` are multiples of (for pointers a sound lower
+        bound)."""
         return self.divisibility[dim] if run >= self.contiguity[dim] else min(self.divisibility[dim], run)
 
 
@@ -84,8 +85,8 @@ class AxisAnalysis:
         return info if info is not None else unknown(_rank(value.type))
 
     def access_width(self, pointer: ir.Value, mask: ir.Value | None, dim: int, max_bytes: int = 16) -> int:
-        """Return how many neighbouring elements along `dim` one access through the pointer tensor may cover: they are consecutive in memory,
-        aligned to their total size, under one mask bit, and at most `max_bytes`."""
+        """Return how many neighbouring elements along `dim` one access through the pointer tensor may cover: they are consecutive in
+        memory, aligned to their total size, under one mask bit, and at most `max_bytes`."""
         info = self.get(pointer)
         size = element_bytes(tile.pointee(_element(pointer.type)))
         if info.rank == 0 or dim >= info.rank:

@@ -130,7 +130,8 @@ def plan_of(op: ir.Operation, machine: Machine) -> DotPlan:
 
 
 def fma_operand(accumulator: LinearLayout, k: int, operand: int) -> LinearLayout:
-    """Return the layout of operand A ([.., M, K], 0) or B ([.., K, N], 1) of which each thread holds what its part of the accumulator needs."""
+    """Return the layout of operand A ([.., M, K], 0) or B ([.., K, N], 1) of which each thread holds what its part of the accumulator
+    needs."""
     rank = accumulator.rank
     lost = rank - 1 if operand == 0 else rank - 2
     shape = tuple(k if d == lost else s for d, s in enumerate(accumulator.out_sizes))

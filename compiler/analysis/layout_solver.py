@@ -1,8 +1,8 @@
 """Decides which layout every tensor of a function has. Reads the IR, changes nothing.
 
 Anchors know what they want: memory accesses a coalesced layout, dots their accumulator's. From them layouts flow forward, and a value
-that they reach gets a *home*. Where homes meet in one operation, the cheaper conversions win. What is made of scalars alone (index arithmetic,
-pointers, masks, constants) has no home: it is *flexible* and made again in every layout that somebody wants, which is cheaper
+that they reach gets a *home*. Where homes meet in one operation, the cheaper conversions win. What is made of scalars alone (index
+arithmetic, pointers, masks, constants) has no home: it is *flexible* and made again in every layout that somebody wants, which is cheaper
 than moving it between threads. Loop-carried values take the layout that the loop's body yields, so that conversions stay outside.
 """
 
@@ -315,8 +315,8 @@ class LayoutSolver:
 
 
 def rows_stay_together(node: Node, tree: Tree) -> bool:
-    """Whether rows of a dot's result should lie within one warp: it is reduced along them or becomes the left operand of another dot, or its
-    own left operand comes from one; all through elementwise operations."""
+    """Whether rows of a dot's result should lie within one warp: it is reduced along them or becomes the left operand of another dot, or
+    its own left operand comes from one; all through elementwise operations."""
     return _feeds_rows(node, tree) or _left_comes_from_dot(node, tree)
 
 

@@ -160,7 +160,8 @@ class Loop:
         return out
 
     def may_reorder(self, load: ir.Operation) -> bool:
-        """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders accesses."""
+        """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders
+        accesses."""
         base = base_argument(load.operands[0])
         for op in self._all_ops():
             name = op.name

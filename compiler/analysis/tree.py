@@ -18,7 +18,8 @@ _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def key(op: ir.Operation) -> int:
-    """Return what identifies an operation as long as it lives. (Its Python hash is structural: it changes with operands, types, attributes.)"""
+    """Return what identifies an operation as long as it lives. (Its Python hash is structural: it changes with operands, types,
+    attributes.)"""
     return _pointer_of(op._CAPIPtr, b"mlir.ir.Operation._CAPIPtr")
 
 

@@ -1,10 +1,10 @@
 """`tilegpu-assign-layouts`: from the tile dialect to tilegpu. Every tensor gets a layout.
 
 Before: functions over tensors without layouts, tensor descriptors lowered.
-After: every tensor type carries `#tilegpu.linear`, conversions are explicit `tilegpu.convert_layout` operations next to the value they convert,
-accesses carry `tilegpu.vector` (i32): the number of neighbouring elements that one access may cover, proven contiguous, aligned and under
-one mask bit in the access's layout. The module carries the `tilegpu.*` attributes of `Machine`. Dots are still `tile.dot`, with the
-accumulator in the layout of the instruction that will compute it and the operands in whichever layout they come.
+After: every tensor type carries `#tilegpu.linear`, conversions are explicit `tilegpu.convert_layout` operations next to the value they
+convert, accesses carry `tilegpu.vector` (i32): the number of neighbouring elements that one access may cover, proven contiguous, aligned
+and under one mask bit in the access's layout. The module carries the `tilegpu.*` attributes of `Machine`. Dots are still `tile.dot`, with
+the accumulator in the layout of the instruction that will compute it and the operands in whichever layout they come.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def assign_layouts(
 
 
 class _Rewriter:
-    """Puts a solution into the IR, in place: types are set, flexible operations are set for the first layout wanted and cloned for others."""
+    """Puts a solution into the IR, in place: types are set, flexible operations are set for the first layout wanted and cloned for
+    others."""
 
     def __init__(self, solution: LayoutSolver):
         self.solution = solution

@@ -1,8 +1,8 @@
 """`tile-decompose-dots`: dots that no matrix instruction computes become several that one does.
 
 Before: `tile.dot` of any precision and type, `tile.dot_scaled`.
-After: no `tile.dot_scaled`; dots of f32 ask for tf32 or ieee only; accumulators of half precision are f32 unless the operands are f16; 8-bit
-floats that the target has no instruction for are f16; a dot without accumulator that is added to something accumulates there.
+After: no `tile.dot_scaled`; dots of f32 ask for tf32 or ieee only; accumulators of half precision are f32 unless the operands are f16;
+8-bit floats that the target has no instruction for are f16; a dot without accumulator that is added to something accumulates there.
 
 Decompositions of f32 into parts: tf32x3 takes the high part (a mantissa of 10 bits) and the rest; bf16x3 and bf16x6 two or three
 bf16 terms. The small products come first. Where the rest is NaN because the value is infinite, the small products count as zero.

@@ -7,7 +7,8 @@ lowering puts a barrier between its writes and its reads.
 
 What asynchronous accesses mean here:
 - `async_copy` writes when it is issued; its data is there for the issuing thread after an `async_wait`, for the others after a barrier
-  behind that. With the attribute `tilegpu.slot_is_free` the pipeliner promises that a barrier already lies between it and the slot's readers.
+  behind that. With the attribute `tilegpu.slot_is_free` the pipeliner promises that a barrier already lies between it and the slot's
+  readers.
 - `wgmma` and TMA stores read when they are issued and again until the wait that completes them, so a barrier goes between that wait
   and the next write.
 - `tma_load` writes when it is issued; whoever waits on its mbarrier may read.

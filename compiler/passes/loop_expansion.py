@@ -21,9 +21,9 @@ _EQ, _SGT = 0, 4
 
 @dataclass
 class Copy:
-    """A load that becomes a copy. `shared` is the layout of a slot; `position` that of the load in the loop, `alloc` those of the allocation
-    that holds the loaded value for a dot, and of its fence (empty if the value is read back into registers); `delay` the iterations by which
-    its use is delayed."""
+    """A load that becomes a copy. `shared` is the layout of a slot; `position` that of the load in the loop, `alloc` those of the
+    allocation that holds the loaded value for a dot, and of its fence (empty if the value is read back into registers); `delay` the
+    iterations by which its use is delayed."""
 
     load: ir.Operation
     position: int
@@ -43,8 +43,8 @@ class Copy:
 
 @dataclass
 class Plan:
-    """What to do with a loop. `lag`: iterations for which a slot may still be read after the one that consumed it; `behind_wait`: copies stand
-    behind the first wait for wgmmas, since the iteration before still reads the slot that they write."""
+    """What to do with a loop. `lag`: iterations for which a slot may still be read after the one that consumed it; `behind_wait`: copies
+    stand behind the first wait for wgmmas, since the iteration before still reads the slot that they write."""
 
     copies: list[Copy]
     delayed: list[Delayed]

@@ -1,8 +1,8 @@
 """`tile-lower-descriptors`: tensor descriptors become pointers, bounds and strides.
 
 Before: `tile.make_descriptor` and the operations on its result, which reaches them directly or as a loop's invariant.
-After: no operation and no value of a descriptor type; loads and stores of blocks are `tile.load` and `tile.store` on pointer tensors, whose scalar part
-(the block's corner) is added to the base before the tensor of offsets, so that only a scalar changes from block to block.
+After: no operation and no value of a descriptor type; loads and stores of blocks are `tile.load` and `tile.store` on pointer tensors, whose
+scalar part (the block's corner) is added to the base before the tensor of offsets, so that only a scalar changes from block to block.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`tilegpu-lower-dots`: dots become matrix instructions, their operands move to where these read them.
 
 Before: `tile.dot` with layouts, as `tilegpu-assign-layouts` leaves it.
-After: `tilegpu.wgmma` followed by its `tilegpu.wgmma_wait`, `tilegpu.mma`, or `tile.dot` whose operands hold in each thread what its part of the
-accumulator needs. An operand that is loaded from memory goes through a `tilegpu.local_alloc` right behind the load, in the widest swizzle
-its inner dimension allows, so that the pipeliner can turn load and allocation into an asynchronous copy. An operand that was computed in
-registers of the right threads stays there.
+After: `tilegpu.wgmma` followed by its `tilegpu.wgmma_wait`, `tilegpu.mma`, or `tile.dot` whose operands hold in each thread what its part
+of the accumulator needs. An operand that is loaded from memory goes through a `tilegpu.local_alloc` right behind the load, in the widest
+swizzle its inner dimension allows, so that the pipeliner can turn load and allocation into an asynchronous copy. An operand that was
+computed in registers of the right threads stays there.
 """
 
 from __future__ import annotations

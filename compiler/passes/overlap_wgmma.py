@@ -3,8 +3,8 @@
 Before: every `tilegpu.wgmma` is followed by a `tilegpu.wgmma_wait` for all groups; `tilegpu-pipeline` has run.
 After:
 - between wgmmas that only add to each other's accumulators there is no wait;
-- accumulators that a loop merely adds to are pending across iterations: where the first wait stood is one that leaves this iteration's wgmmas in
-  flight, so that what the iteration before issued, and read, is done; the last ones are waited for behind the loop;
+- accumulators that a loop merely adds to are pending across iterations: where the first wait stood is one that leaves this iteration's
+  wgmmas in flight, so that what the iteration before issued, and read, is done; the last ones are waited for behind the loop;
 - every other wait stands in front of the first use of its value.
 """
 

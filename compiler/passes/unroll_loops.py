@@ -1,8 +1,8 @@
 """`tile-unroll-loops`: loops that ask for it are unrolled.
 
 Before: `scf.for` with `tile.loop_unroll_factor` (i32).
-After: no such attribute. A loop with factor f > 1 runs in steps of f iterations, written out one after the other; a second loop does the iterations
-that are left over. The remainder is not pipelined.
+After: no such attribute. A loop with factor f > 1 runs in steps of f iterations, written out one after the other; a second loop does the
+iterations that are left over. The remainder is not pipelined.
 """
 
 from __future__ import annotations
