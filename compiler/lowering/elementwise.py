@@ -5,9 +5,11 @@ instructions, libdevice functions) goes through a helper function that takes the
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from mlir import ir
 
+from tilewright.compiler.layouts import LinearLayout
 from tilewright.dialects import tile
 
 from . import vectors
@@ -92,8 +94,29 @@ def absi(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("arith.cmpi")
 def cmpi(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    # arith and llvm number their predicates alike
-    return [ctx.emit("llvm.icmp", ctx.type(op.results[0].type), ctx.operands(op), {"predicate": op.attributes["predicate"]})]
+    """Integer comparison, done once for the registers that axis info knows to agree: `i < n` with n a multiple of 16."""
+    operands, type = ctx.operands(op), ctx.type(op.results[0].type)
+    attrs = {"predicate": op.attributes["predicate"]}  # arith and llvm number their predicates alike
+    if isinstance(op.results[0].type, ir.RankedTensorType):
+        layout = ctx.layout(op.results[0])
+        leaders, sources = constant_runs(layout, ctx.axis_info.get(op.results[0]).constancy)
+        if len(leaders) < len(sources):
+            operands = [vectors.shuffle(ctx, v, leaders) for v in operands]
+            compared = ctx.emit("llvm.icmp", ctx.types.vector(len(leaders), ctx.types.i1), operands, attrs)
+            return [vectors.shuffle(ctx, compared, sources)]
+    return [ctx.emit("llvm.icmp", type, operands, attrs)]
+
+
+@lru_cache(maxsize=256)
+def constant_runs(layout: LinearLayout, constancy: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(One register of each run of registers that hold one value, the run of each register), where aligned runs of `constancy[d]` elements
+    along each dimension d do."""
+    within = sum((min(run, size) - 1) << shift for run, size, shift in zip(constancy, layout.out_sizes, layout.shifts, strict=True))
+    column = layout.column("register")
+    equal = sum(1 << bit for bit, image in enumerate(column) if not image & ~within)
+    leaders = tuple(r for r in range(1 << len(column)) if not r & equal)
+    position = {r: i for i, r in enumerate(leaders)}
+    return leaders, tuple(position[r & ~equal] for r in range(1 << len(column)))
 
 
 @rule("arith.cmpf")

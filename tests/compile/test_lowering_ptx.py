@@ -66,6 +66,15 @@ def test_masked_add_is_128_bits_wide() -> None:
     assert ".reqntid 128" in text
 
 
+def test_a_mask_is_compared_once_for_a_run_of_registers() -> None:
+    code = """%zero = arith.constant dense<0.0> : T
+%s = arith.addf %x, %y : T
+%r = arith.select %m, %s, %zero : tensor<1024xi1, #l>, T"""
+    text = write_ptx(elementwise(code, vector=8))
+    assert count(text, r"selp\.f32") == 8
+    assert count(text, r"setp") == 1  # n is a multiple of 16: the eight elements of a thread agree
+
+
 def test_unmasked_accesses_are_plain() -> None:
     text = write_ptx(elementwise("%r = arith.addf %x, %y : T", mask=False))
     assert count(text, r"\tld\.global\.v4\.b32") == 4
