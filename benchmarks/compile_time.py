@@ -126,6 +126,8 @@ def main() -> None:
     parser.add_argument("--stages", action="store_true", help="show the time of each stage")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if not options.kernels.is_file():
+        parser.error(f"{options.kernels} does not exist: name the file with the benchmark kernels")
     if options.measure:
         print(json.dumps(measure(options.measure, options.kernels, options.repeat)))
         return

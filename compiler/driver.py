@@ -38,7 +38,9 @@ def compile(
     target = target or host().current_target()
     backend = make_backend(target)
     parsed = backend.parse_options({**(options or {}), **src.parse_options()})
-    key = cache_key(src.hash(), backend.hash(), parsed.hash(), _env_vars)
+    override = getattr(parsed, "ir_override", None)
+    source_hash = src.hash() + (IRSource(override).hash() if override else "")
+    key = cache_key(source_hash, backend.hash(), parsed.hash(), _env_vars)
     store = host().store(key)
     stored = None if knobs.compilation.always_compile else store.load(src.name[:150], backend.binary_ext)
     if stored is not None:
@@ -46,8 +48,7 @@ def compile(
         artefacts = Artefacts({backend.binary_ext: stored.binary}, {ext: stored.text for ext in stored.files}, list(stored.files))
         times, files = {}, stored.files
     else:
-        with _lock:
-            metadata, made, times = _run_stages(src, backend, parsed, key, store)
+        metadata, made, times = _run_stages(src, backend, parsed, key, store)
         artefacts = Artefacts(made)
         files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
     if knobs.compilation.listener is not None:
@@ -80,31 +81,40 @@ def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, k
     }
 
     def print_and_keep() -> None:
+        with _lock:
+            for ext, artefact in artefacts.items():
+                if not isinstance(artefact, str | bytes):
+                    artefacts[ext] = str(artefact)
         for ext, artefact in artefacts.items():
-            if not isinstance(artefact, str | bytes):
-                artefacts[ext] = str(artefact)
-            store.keep(src.name[:150], ext, artefacts[ext])
+            store.keep(src.name[:150], ext, artefact)
 
     check_mlir()
     compilation = Compilation(backend.target, options, metadata, print_and_keep)
     backend.prepare(compilation)
     try:
-        value = compilation.timed("frontend", src.make_ir, backend.target, options)
-        artefacts["source" if first == 0 else src.ext] = _snapshot(value, first < len(names) - 1)
-        for name in names[first:]:
-            value = compilation.timed(name, _stage, name, stages[name], value, metadata, compilation)
-            artefacts[name] = _snapshot(value, name != names[-1])
+        with _lock:
+            value = compilation.timed("frontend", src.make_ir, backend.target, options)
+            artefacts["source" if first == 0 else src.ext] = _snapshot(value)
+            for name in names[first:-1]:
+                value = compilation.timed(name, _stage, name, stages[name], value, metadata, compilation)
+                value = _overridden(name, value, backend.target, options)
+                artefacts[name] = _snapshot(value)
+        artefacts[names[-1]] = compilation.timed(names[-1], _stage, names[-1], stages[names[-1]], value, metadata, compilation)
     finally:
         backend.finish(compilation)
     print_and_keep()
     return metadata, artefacts, compilation.timings
 
 
-def _snapshot(value: Any, goes_on: bool) -> Any:
-    """What is kept of a stage: text as it is; of a module that the next stage changes, a copy, printed while ptxas runs."""
-    if isinstance(value, str | bytes):
-        return value
-    return value.operation.clone() if goes_on else str(value)
+def _snapshot(value: Any) -> Any:
+    """What is kept of a stage: text as it is; of a module, which the next stage changes, a copy, printed while ptxas runs."""
+    return value if isinstance(value, str) else value.operation.clone()
+
+
+def _overridden(name: str, value: Any, target: GPUTarget, options: Any) -> Any:
+    """What the file of the option `ir_override` says if it is one of this stage, else `value`."""
+    path = getattr(options, "ir_override", None)
+    return IRSource(path).make_ir(target, options) if path and path.endswith(f".{name}") else value
 
 
 def _stage(name: str, function: Any, value: Any, metadata: dict[str, Any], compilation: Compilation) -> Any:

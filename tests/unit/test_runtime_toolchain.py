@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -240,6 +241,27 @@ def test_files_that_cannot_be_compiled(tmp_path):
     path.write_text("// nothing")
     with pytest.raises(ValueError, match="no '.visible .entry'"):
         IRSource(path)
+
+
+@needs_ptxas
+def test_threads_compile_side_by_side(empty_cache):
+    paths = [empty_cache / f"kernel{i}.llir" for i in range(4)]
+    for i, path in enumerate(paths):
+        path.write_text(ADD.replace("fadd float %x, %v", f"fmul float %x, {i}.5"))
+    with ThreadPoolExecutor(4) as pool:
+        kernels = list(pool.map(lambda path: compile(path, target=GPUTarget("cuda", 90, 32)), paths))
+    assert len({kernel.kernel for kernel in kernels}) == 4
+
+
+@needs_ptxas
+def test_a_stage_can_be_replaced_by_a_file(empty_cache):
+    path, other = empty_cache / "kernel.llir", empty_cache / "other.ptx"
+    path.write_text(ADD)
+    other.write_text(to_ptx(MULTIPLY_ADD))
+    kernel = compile(path, target=GPUTarget("cuda", 90, 32), options={"ir_override": str(other)})
+    assert kernel.asm["ptx"] == other.read_text() and "fma" not in to_ptx(ADD)
+    other.write_text(to_ptx(ADD))
+    assert compile(path, target=GPUTarget("cuda", 90, 32), options={"ir_override": str(other)}).hash != kernel.hash
 
 
 @needs_ptxas
