@@ -6,7 +6,7 @@ array's address once, looks the compiled kernel up by what it is specialized on,
 Whatever it was not made for (another class, a hook, an option other than the usual, an integer that does not fit) goes the general way.
 
     def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, ..., **_options):
-        if type(x) is Tensor and ... and type(n) is int and type(B) is int and not (_options or enter_hooks or ...):
+        if type(n) is int and type(B) is int and not (_options or enter_hooks or ...):
             p0 = x.data_ptr()
             ...
             key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
@@ -122,8 +122,8 @@ class FastLauncher:
         mapping = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
         fast = [
             f"if {' and '.join(guards)}:",
-            *(f"    {line}" for line in reads),
             "    try:",
+            *(f"        {line}" for line in reads),
             *(f"        {line}" for line in device),
             f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel = _tw_table[{key}]",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
@@ -143,7 +143,7 @@ class FastLauncher:
             "            _tw_frame = _tw_make()",
             "        _tw_memory, _tw_config, _tw_pointers = _tw_frame",
             f"        _tw_pack(_tw_memory, 0, {values}_tw_x * _tw_ctas, _tw_y, _tw_z, _tw_block, {stream})",
-            "    except (KeyError, TypeError, ValueError, OverflowError, _tw_error):",
+            "    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, _tw_error):",
             "        pass",  # the general path finds out what is wrong, if anything
             "    else:",
             "        _tw_status = _tw_launch_ex(_tw_config, _tw_function, _tw_pointers, None)",
@@ -160,8 +160,9 @@ class FastLauncher:
         if cls is type(None):
             guards.append(f"{name} is None")
             return
-        scope[f"_tw_class{num}"] = cls
-        guards.append(f"_tw_type({name}) is _tw_class{num}")
+        if param.is_constexpr or cls in (int, bool, float):
+            scope[f"_tw_class{num}"] = cls
+            guards.append(f"_tw_type({name}) is _tw_class{num}")
         if param.is_constexpr:
             # 0.0 and -0.0 are equal keys, and NaN equals nothing
             self.key_parts.append(f"{name}.hex()" if cls is float else name)
@@ -175,7 +176,7 @@ class FastLauncher:
             packed[num] = name
         elif cls in (bool, float):
             packed[num] = name
-        else:
+        else:  # an array of any class: what is read of it says all, and what is no array has no `data_ptr`
             reads.append(f"_tw_p{num} = {name}.data_ptr()")
             self.key_parts += [f"{name}.dtype", f"{name}.get_device()"]
             if not param.do_not_specialize and not param.do_not_specialize_on_alignment:
