@@ -1,5 +1,6 @@
 """What a lowering rule works with: the value map, types, constants, thread ids and the place where ops go."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from mlir import ir
 
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
+from tilewright.errors import CompilationError
 
 from .registry import RULES
 from .types import Types, scalar_type, types
@@ -406,9 +408,16 @@ class LoweringContext:
     # Ops and regions
 
     def lower_op(self, op: ir.Operation) -> None:
-        """Lower one op and bind its results."""
+        """Lower one op and bind its results. Raises CompilationError, which names the op's place, for what has no lowering."""
         self.loc = op.location
-        results = RULES[op.name](self, op)
+        rule = RULES.get(op.name)
+        try:
+            if rule is None:
+                raise ValueError("this operation is not supported here")
+            results = rule(self, op)
+        except ValueError as error:
+            file, line = source_line(op.location)
+            raise CompilationError(None, None, f"{file}:{line}: {op.name}: {error}") from error
         if results:
             self.values.update(zip(op.results, results, strict=True))
 
@@ -426,3 +435,9 @@ class LoweringContext:
         terminator = self.lower_block(block, arguments)
         self.width = 0
         return self.operands(terminator)
+
+
+def source_line(location: ir.Location) -> tuple[str, int]:
+    """File and line of the innermost place that a location names."""
+    found = re.search(r'"([^"]*)":(\d+)', str(location))
+    return (found[1], int(found[2])) if found else ("unknown", 0)

@@ -1,6 +1,5 @@
 """Ops about the program and its launch: ids, clocks, hints, dependent launches, printing and assertions."""
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,7 +9,7 @@ from tilewright.compiler.layouts import LinearLayout
 
 from . import access, linear, vectors
 from .atomics import when
-from .context import LoweringContext
+from .context import LoweringContext, source_line
 from .registry import rule
 
 AXES = "xyz"
@@ -80,12 +79,6 @@ def assert_(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
     when(ctx, failed, fail)
     return []
-
-
-def source_line(location: ir.Location) -> tuple[str, int]:
-    """File and line of the innermost place that a location names."""
-    found = re.search(r'"([^"]*)":(\d+)', str(location))
-    return (found[1], int(found[2])) if found else ("unknown", 0)
 
 
 def address_of(ctx: LoweringContext, text: str) -> ir.Value:

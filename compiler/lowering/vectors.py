@@ -59,11 +59,6 @@ def element(ctx: LoweringContext, vector: ir.Value, index: int, depth: int = LOO
     return found
 
 
-def insert(ctx: LoweringContext, vector: ir.Value, scalar: ir.Value, index: int) -> ir.Value:
-    """`vector` with `scalar` as element `index`."""
-    return ctx.emit("llvm.insertelement", vector.type, (vector, scalar, ctx.i32(index)))
-
-
 def unpack(ctx: LoweringContext, vector: ir.Value) -> list[ir.Value]:
     """All elements."""
     return [extract(ctx, vector, i) for i in range(length(ctx, vector))]
@@ -77,11 +72,6 @@ def pack(ctx: LoweringContext, scalars: Sequence[ir.Value]) -> ir.Value:
         vector = ctx.emit("llvm.insertelement", type, (vector, scalar, ctx.i32(i)))
     ctx.made[vector] = ("elements", tuple(scalars))
     return vector
-
-
-def splat(ctx: LoweringContext, scalar: ir.Value, count: int) -> ir.Value:
-    """`scalar` in each of `count` elements."""
-    return ctx.splat(scalar, count)
 
 
 def shuffle(ctx: LoweringContext, first: ir.Value, mask: Sequence[int], second: ir.Value | None = None) -> ir.Value:

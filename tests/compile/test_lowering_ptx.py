@@ -7,6 +7,7 @@ from lowering_harness import assemble, write_ptx
 from ttgir_text import Source, build
 
 from tilewright.compiler.layouts import LinearLayout, blocked, slice_dim
+from tilewright.errors import CompilationError
 
 ARCHS = [80, 86, 89, 90, 100, 120]
 POINTER = "!tile.ptr<{}> {{tile.divisibility = 16 : i32}}"
@@ -290,3 +291,21 @@ def test_inline_assembly_packs() -> None:
 def test_calls_of_device_libraries() -> None:
     code = '%r = tile.extern_call "__nv_hypotf"(%x, %y) pure : (T, T) -> R'
     assert "__nv_hypotf" not in assemble(elementwise(code)).ptx  # linked and inlined
+
+
+def test_what_has_no_lowering_is_an_error_with_a_place() -> None:
+    source = build(
+        "%o: !tile.ptr<i32>",
+        """%i = tile.range 0 to 128 : tensor<128xi32, #l>
+%r = tile.reshape %i : tensor<128xi32, #l> -> tensor<2x64xi32, #other>
+%k = tile.reduce (%r) axis = 0 {
+^bb0(%a: i32, %b: i32):
+  %c = arith.addi %a, %b : i32
+  tile.yield %c : i32
+} : (tensor<2x64xi32, #other>) -> tensor<64xi32, #r>""",
+        l=flat(128, 1),
+        other=blocked((2, 64), (1, 1), (2, 16), (1, 4), (0, 1)),
+        r=slice_dim(blocked((2, 64), (1, 1), (2, 16), (1, 4), (0, 1)), 0),
+    )
+    with pytest.raises(CompilationError, match=r":\d+: tile\.reshape: .*another thread"):
+        write_ptx(source)
