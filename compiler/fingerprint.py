@@ -50,8 +50,13 @@ def _files(folder: str, prefix: str) -> list[str]:
     return found
 
 
+def environment() -> dict[str, str]:
+    """The variables of ENVIRONMENT that are set."""
+    return {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+
+
 def cache_key(src_hash: str, backend_hash: str, options_hash: str, env_vars: dict[str, str] | None = None) -> str:
     """The key of a kernel in the cache."""
-    env = env_vars if env_vars is not None else {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    env = env_vars if env_vars is not None else environment()
     text = "\n".join((compiler_key(), src_hash, backend_hash, options_hash, repr(sorted(env.items()))))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import knobs
+from tilewright.compiler.backends import make_backend
+from tilewright.compiler.fingerprint import environment
 from tilewright.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 
+from .cache import FileCacheManager, triton_key
 from .driver import driver
 from .jit import KernelInterface
 
@@ -176,7 +181,13 @@ class Autotuner(KernelInterface):
     def _tune(self, key: tuple, args: tuple, kwargs: dict[str, Any]) -> None:
         configs = self.prune_configs(kwargs)
         start = time.time()
-        timings = {config: self._bench(args, config, kwargs) for config in configs}
+        store = _TimingStore(self.base_fn, key, configs) if self._keeps_timings(configs) else None
+        timings = store.load() if store else None
+        known = timings is not None
+        if timings is None:
+            timings = {config: self._bench(args, config, kwargs) for config in configs}
+            if store:
+                store.save(timings)
         self.bench_time = time.time() - start
         self.cache[key] = builtins.min(timings, key=lambda config: _first(timings[config]))
         self.configs_timings = timings
@@ -188,8 +199,13 @@ class Autotuner(KernelInterface):
             )
         if knobs.autotuning.listener is not None:
             knobs.autotuning.listener(
-                fn=self, key=key, best_config=self.cache[key], configs_timings=timings, duration=self.bench_time, cache_hit=False
+                fn=self, key=key, best_config=self.cache[key], configs_timings=timings, duration=self.bench_time, cache_hit=known
             )
+
+    def _keeps_timings(self, configs: list[Config]) -> bool:
+        """Whether timings are kept on disk: if that is asked for, and no configuration has a hook, which has no identity there."""
+        wanted = self.cache_results or knobs.autotuning.cache
+        return wanted and not knobs.runtime.interpret and not any(config.pre_hook for config in configs)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments, measuring all of them the first time."""
@@ -233,6 +249,34 @@ class Autotuner(KernelInterface):
         kernels = [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
         self.nargs = None
         return kernels
+
+
+class _TimingStore:
+    """Timings of the configurations of a kernel for one tuning key, in the disk cache: `<kernel>.autotune.json`."""
+
+    def __init__(self, fn: Any, key: tuple, configs: list[Config]):
+        target = driver.active.get_current_target()
+        backend = make_backend(target)
+        parts = (triton_key(), backend.hash(), fn.cache_key, str(sorted(environment().items())), str(key), *map(str, configs))
+        self.manager = FileCacheManager(hashlib.sha256("-".join(parts).encode()).hexdigest())
+        self.file = f"{fn.__name__[:150]}.autotune.json"
+        self.key, self.configs = key, configs
+
+    def load(self) -> dict[Config, Any] | None:
+        """Timings by configuration, None if they are not there or damaged."""
+        data = self.manager.read(self.file)
+        if data is None:
+            return None
+        try:
+            stored = {Config(**config): timing for config, timing in json.loads(data)["configs_timings"]}
+        except (ValueError, KeyError, TypeError):
+            return None
+        return stored if stored.keys() == set(self.configs) else None
+
+    def save(self, timings: dict[Config, Any]) -> None:
+        """Keep the timings, if the cache can be written."""
+        listed = [({"kwargs": c.kwargs, **{name: getattr(c, name) for name in _OPTIONS}}, timing) for c, timing in timings.items()]
+        self.manager.put(json.dumps({"key": self.key, "configs_timings": listed}, default=str), self.file)
 
 
 def _first(timing: Any) -> float:

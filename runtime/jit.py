@@ -16,6 +16,7 @@ from tilewright.compiler.driver import compile
 from tilewright.compiler.frontend.function import KernelFunction, KernelParam
 from tilewright.compiler.kernel import CompiledKernel
 from tilewright.compiler.source import ASTSource
+from tilewright.errors import CompilationError
 
 from .arrays import MockTensor, TensorWrapper, reinterpret
 from .async_compile import FutureKernel, active_mode
@@ -80,6 +81,10 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def __init__(self, fn: FunctionType, **options: Any):
         super().__init__(fn, **options)
+        for param in self.params:
+            if param.is_constexpr and (param.do_not_specialize or param.do_not_specialize_on_alignment):
+                listed = "do_not_specialize" if param.do_not_specialize else "do_not_specialize_on_alignment"
+                raise CompilationError(self.src, self.ast(), f"{param.name} marked as constexpr and listed in {listed}: remove it from one")
         self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]] = defaultdict(self._device_cache)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._lock = threading.RLock()

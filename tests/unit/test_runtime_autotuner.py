@@ -9,6 +9,7 @@ from fake_gpu import FakeDriver, Tensor, fake_compile
 
 import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
+from tilewright import knobs
 from tilewright.errors import AutotunerError, OutOfResources
 from tilewright.runtime import driver
 from tilewright.runtime.autotuner import Config, autotune, heuristics
@@ -143,6 +144,22 @@ def test_warmup_compiles_every_configuration(gpu):
     kernel = autotune(CONFIGS, key=[])(jit(add))
     assert len(kernel.warmup(Tensor(), Tensor(), 8, grid=(1,))) == 3
     assert len(gpu.compiled) == 3 and not gpu.launches
+
+
+def test_timings_are_kept_on_disk(gpu, tmp_path):
+    with knobs.cache.scope(), knobs.autotuning.scope():
+        knobs.cache.dir, heard = str(tmp_path), []
+        knobs.autotuning.listener = lambda **facts: heard.append(facts["cache_hit"])
+        for _ in range(2):
+            kernel = autotune(CONFIGS, key=["n"], do_bench=bench_that_likes(gpu, 64), cache_results=True)(jit(add))
+            launch(kernel)
+            assert kernel.best_config == CONFIGS[1]
+        assert heard == [False, True] and len(gpu.launches) == 5
+        next(tmp_path.rglob("add.autotune.json")).write_text("{")
+        launch(autotune(CONFIGS, key=["n"], do_bench=bench_that_likes(gpu, 64), cache_results=True)(jit(add)))
+        hooked = [Config({"B": 32}, pre_hook=lambda _: None), *CONFIGS[1:]]
+        launch(autotune(hooked, key=["n"], do_bench=bench_that_likes(gpu, 64), cache_results=True)(jit(add)))
+        assert heard == [False, True, False, False]
 
 
 def test_heuristics_see_the_arguments_and_each_other(gpu):

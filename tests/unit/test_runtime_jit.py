@@ -12,6 +12,7 @@ from fake_gpu import FakeDriver, Tensor, fake_compile
 import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
 from tilewright import knobs
+from tilewright.errors import CompilationError
 from tilewright.runtime import AsyncCompileMode, driver
 from tilewright.runtime.jit import JITFunction, jit
 from tilewright.runtime.specialize import specialize_value
@@ -358,6 +359,8 @@ def test_varargs(gpu):
 
 
 def test_what_cannot_be_a_kernel():
+    with pytest.raises(CompilationError, match="B marked as constexpr and listed in do_not_specialize"):
+        jit(do_not_specialize=["B"])(add)
     with pytest.raises(TypeError, match="not support \\*\\*kwargs"):
         jit(lambda_with_kwargs)
     with pytest.raises(TypeError, match="takes a Python function"):
