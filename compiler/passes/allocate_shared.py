@@ -4,7 +4,8 @@ Before: every `tilegpu.local_alloc` is a buffer of its own; layouts are final.
 After: every `tilegpu.local_alloc`, and every op that needs scratch to be lowered, has `tilegpu.offset` (bytes, i32); the module has
 `tilegpu.shared`, the bytes in use. Two of them share memory only where they are never alive at once. What is alive at once is what
 program order says, with each loop that a value lives across taken as a whole; roles of `tilegpu.warp_specialize` run side by side, so
-their memory is disjoint. An asynchronous access keeps its buffer alive up to a wait that leaves nothing in flight.
+their memory is disjoint. An asynchronous access keeps its buffer alive up to a wait that leaves nothing in flight, small scratch stays
+alive up to the next op with scratch.
 Threads may still be at their last access when others start to reuse the memory: `tilegpu-insert-barriers` orders them.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from mlir import ir
 
@@ -34,6 +36,10 @@ _ENDED_BY = {
     "tilegpu.tma_scatter": "tilegpu.tma_store_wait",
 }
 _WAITS = frozenset(_ENDED_BY.values())
+
+# Scratch of up to this many bytes is not reused by the next op with scratch, which then need not wait until all threads have read it: two
+# reductions in a row take turns between two places, with one barrier each.
+_SMALL_SCRATCH = 512
 
 
 @dataclass(slots=True, eq=False)
@@ -129,9 +135,11 @@ def _requests(function: ir.Operation) -> list[_Request]:
         start, end = order.extent(min(position, first), max(position, last))
         type_ = buffer.alloc.results[0].type
         requests.append(_Request(buffer.alloc, buffer_bytes(type_), buffer_alignment(type_), start, end))
-    for op, size in order.scratch:
+    following = [order.positions[key(op)] for op, _ in order.scratch[1:]]
+    for (op, size), next_position in zip_longest(order.scratch, following):
         position = order.positions[key(op)]
-        requests.append(_Request(op, size, ALIGNMENT, *order.extent(position, position)))
+        end = next_position if next_position is not None and size <= _SMALL_SCRATCH else position
+        requests.append(_Request(op, size, ALIGNMENT, *order.extent(position, end)))
     return requests
 
 
