@@ -2,7 +2,7 @@
 
 Neighbouring lanes take neighbouring memory, and a thread as many neighbouring elements as alignment allows, up to 16 bytes. Accesses of
 one shape and order get one layout, so that values pass between them without conversion: `x` in bf16 and `w` in f32 of one row are
-both held eight elements a thread, the latter read in two accesses.
+both held four elements a thread, 8 and 16 bytes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MASK_OPERAND = {
 }
 MEMORY_OPS = frozenset(_MASK_OPERAND)
 
-# A thread's run in the widest type of a group: two 16-byte accesses.
-_MAX_RUN_BYTES = 32
+# A thread's run in the widest type of a group is one access: with two, lanes are 32 bytes apart in each, which touches all lines twice.
+_MAX_RUN_BYTES = 16
 
 
 @dataclass(frozen=True)
