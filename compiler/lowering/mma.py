@@ -18,6 +18,7 @@ from tilewright.compiler.layouts import LinearLayout, mma_accumulator, mma_opera
 from . import linear, vectors
 from .asm import inline_asm_multi
 from .context import LoweringContext
+from .matrix_loads import MatrixLoads, is_fused, matrix_loads
 from .registry import rule
 
 #: PTX name of an operand's element type.
@@ -112,31 +113,45 @@ class _Fragments:
 
 @rule("tilegpu.mma")
 def mma(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    a, b, acc = ctx.operands(op)
+    acc = ctx.value(op.operands[2])
     types = [v.type.element_type for v in op.operands]
     instr = tuple(ir.DenseI32ArrayAttr(op.attributes["instr"]))
     names = (operand_name(types[0], "a_unsigned" in op.attributes), operand_name(types[1], "b_unsigned" in op.attributes))
     acc_name = accumulator_name(types[2])
     layouts = [ctx.layout(v) for v in op.operands]
-    bits, acc_bits = ctx.types.width(a.type), ctx.types.width(acc.type)
+    bits, acc_bits = ctx.types.width(ctx.tensor(op.operands[0]).element), ctx.types.width(acc.type)
     plan = plan_mma(*layouts, instr, bits, acc_bits)
     word = 64 if bits == 64 else 32
-    runs = _words_per_tile(plan, bits, acc_bits)
     m, n, k = instr
+    # Each operand is a vector of its registers, or what its loads need: addresses.
+    loads: list[MatrixLoads | None] = []
+    operands: list[ir.Value] = [acc]
+    counts = []
+    for side, fragment in enumerate(((m, k), (k, n))):
+        old = op.operands[side]
+        if is_fused(ctx, old):
+            found, values = matrix_loads(ctx, old, fragment, 1 - side)
+        else:
+            found, values = None, [ctx.value(old)]
+        loads.append(found)
+        operands += values
+        counts.append(len(values))
     text = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{acc_name}.{names[0]}.{names[1]}.{acc_name}"
-    constraints, body = _block(plan, text, runs, acc_name)
-    key = f"mma.{hashlib.sha1(f'{body}{constraints}{plan}{acc.type}{a.type}'.encode()).hexdigest()[:16]}"
+    constraints, body = _block(plan, text, _words_per_tile(plan, bits, acc_bits), acc_name, tuple(loads), tuple(counts))
+    key = f"mma.{hashlib.sha1(f'{body}{constraints}{plan}{acc.type}{bits}'.encode()).hexdigest()[:16]}"
 
     def build(inner: LoweringContext, arguments: list[ir.Value]) -> ir.Value:
-        words_a = vectors.to_words(inner, vectors.shuffle(inner, arguments[0], plan.a_order), word)
-        words_b = vectors.to_words(inner, vectors.shuffle(inner, arguments[1], plan.b_order), word)
-        words = accumulator_words(inner, vectors.shuffle(inner, arguments[2], plan.acc_order))
-        outs = inline_asm_multi(inner, body, constraints, (*words, *words_a, *words_b), [w.type for w in words])
+        words = list(accumulator_words(inner, vectors.shuffle(inner, arguments[0], plan.acc_order)))
+        inputs = []
+        for side, order in enumerate((plan.a_order, plan.b_order)):
+            given = arguments[1 + side * counts[0] :][: counts[side]]
+            inputs += given if loads[side] else vectors.to_words(inner, vectors.shuffle(inner, given[0], order), word)
+        outs = inline_asm_multi(inner, body, constraints, (*words, *inputs), [w.type for w in words])
         result = vectors.from_words(inner, outs, len(plan.acc_order), inner.types.parts(acc.type)[1])
         position = {register: i for i, register in enumerate(plan.acc_order)}
         return vectors.shuffle(inner, result, _inverse(position, layouts[2]))
 
-    return [ctx.helper(key, acc.type, (a, b, acc), build)]
+    return [ctx.helper(key, acc.type, operands, build)]
 
 
 def _words_per_tile(plan: MmaPlan, bits: int, acc_bits: int) -> tuple[int, int, int]:
@@ -153,24 +168,75 @@ def _inverse(position: dict[int, int], layout: LinearLayout) -> list[int]:
     return [by_image[image] for image in images]
 
 
+class _Operand:
+    """The words of operand A or B in the assembly text: inputs from number `first` on, or registers of its own that ldmatrix fills."""
+
+    def __init__(self, name: str, first: int, run: int, order: tuple[int, ...], loads: MatrixLoads | None) -> None:
+        self.name, self.first, self.run, self.order, self.loads = name, first, run, order, loads
+        self.place: dict[int, tuple[int, int]] = {}  # first register of a word -> (load, word)
+        self.loaded: set[int] = set()
+        for number, (_, _, registers) in enumerate(loads.loads if loads else ()):
+            for word in range(len(registers) // loads.elements_per_word):
+                self.place[registers[word * loads.elements_per_word]] = (number, word)
+
+    @property
+    def declarations(self) -> list[str]:
+        """The registers of all loads."""
+        return [f".reg .b32 {self.name}<{len(self.place)}>;"] if self.loads else []
+
+    def _words_per_load(self) -> int:
+        return len(self.place) // len(self.loads.loads)
+
+    def words(self, tile: int, lines: list[str]) -> str:
+        """The words of an instruction's part; appends the loads that bring them to `lines` if they are not there yet."""
+        if self.loads is None:
+            return "{" + ",".join(f"${self.first + tile * self.run + i}" for i in range(self.run)) + "}"
+        per_load = self._words_per_load()
+        names = []
+        for i in range(self.run):
+            load, word = self.place[self.order[(tile * self.run + i) * self.loads.elements_per_word]]
+            if load not in self.loaded:
+                self.loaded.add(load)
+                root, offset, _ = self.loads.loads[load]
+                targets = ",".join(f"{self.name}{load * per_load + j}" for j in range(per_load))
+                trans = ".trans" if self.loads.transposed else ""
+                lines.append(f"ldmatrix.sync.aligned.m8n8.x{per_load}{trans}.shared.b16 {{{targets}}}, [${self.first + root}+{offset}];")
+            names.append(f"{self.name}{load * per_load + word}")
+        return "{" + ",".join(names) + "}"
+
+
 @lru_cache(maxsize=256)
-def _block(plan: MmaPlan, instruction: str, runs: tuple[int, int, int], acc_name: str) -> tuple[str, str]:
-    """Return (constraints, text) of the inline assembly of all instructions. Operands: outputs, tied inputs, words of A, words of B."""
-    acc_run, a_run, b_run = runs
-    count_acc, count_a, count_b = ((1 + max(t[i] for t in plan.tiles)) * run for i, run in enumerate(runs))
+def _block(
+    plan: MmaPlan,
+    instruction: str,
+    runs: tuple[int, int, int],
+    acc_name: str,
+    loads: tuple[MatrixLoads | None, MatrixLoads | None],
+    counts: tuple[int, int],
+) -> tuple[str, str]:
+    """Return (constraints, text) of the inline assembly of all instructions. Operands: outputs, tied inputs, those of A, those of B.
+
+    `counts` are the address operands of A and of B where they are loaded here.
+    """
+    tiles = [1 + max(t[i] for t in plan.tiles) for i in range(3)]
+    acc_run = runs[0]
+    count_acc = tiles[0] * acc_run
+    inputs = [counts[side] if loads[side] else tiles[1 + side] * runs[1 + side] for side in (0, 1)]
     # Tied inputs have numbers of their own in the operand list.
-    first_a = 2 * count_acc
-    first_b = first_a + count_a
-
-    def registers(first: int, count: int) -> str:
-        return "{" + ",".join(f"${first + i}" for i in range(count)) + "}"
-
-    lines = []
-    for acc, a, b in plan.tiles:
-        d = registers(acc * acc_run, acc_run)
-        lines.append(f"{instruction} {d}, {registers(first_a + a * a_run, a_run)}, {registers(first_b + b * b_run, b_run)}, {d};")
+    a = _Operand("a", 2 * count_acc, runs[1], plan.a_order, loads[0])
+    b = _Operand("b", 2 * count_acc + inputs[0], runs[2], plan.b_order, loads[1])
+    lines: list[str] = []
+    for acc, left, right in plan.tiles:
+        d = "{" + ",".join(f"${acc * acc_run + i}" for i in range(acc_run)) + "}"
+        words = a.words(left, lines), b.words(right, lines)
+        lines.append(f"{instruction} {d}, {words[0]}, {words[1]}, {d};")
+    declarations = a.declarations + b.declarations
+    if declarations:
+        lines = ["{", *declarations, *lines, "}"]
     letter, operand = accumulator_letter(acc_name), "d" if acc_name == "f64" else "r"
-    constraints = [f"={letter}"] * count_acc + [str(i) for i in range(count_acc)] + [operand] * (count_a + count_b)
+    constraints = [f"={letter}"] * count_acc + [str(i) for i in range(count_acc)] + [operand] * sum(inputs)
+    if declarations:
+        constraints.append("~{memory}")
     return ",".join(constraints), "\n".join(lines)
 
 

@@ -87,13 +87,17 @@ class SharedAddresses:
         self.thread = ctx.once(f"shared offset {columns}", lambda: linear.apply_columns(ctx, ctx.thread_id, columns))
         self.roots: dict[int, ir.Value] = {}
 
-    def of(self, constant: int) -> ir.Value:
-        """The address of the element at the thread's offset XOR `constant`."""
+    def split(self, constant: int) -> tuple[ir.Value, int]:
+        """(pointer, bytes to add) of the element at the thread's offset XOR `constant`; the pointer is shared by as many as possible."""
         mixed = constant & self.support
         root = self.roots.get(mixed)
         if root is None:
             root = self.roots[mixed] = self._root(mixed)
-        fixed = self._bytes(constant ^ mixed)
+        return root, self._bytes(constant ^ mixed)
+
+    def of(self, constant: int) -> ir.Value:
+        """The address of the element at the thread's offset XOR `constant`."""
+        root, fixed = self.split(constant)
         if fixed == 0:
             return root
         return self.ctx.emit("llvm.getelementptr", root.type, (root,), self.ctx.types.const_gep_attrs(self.ctx.types.i8, fixed))
@@ -128,16 +132,20 @@ def _prepare(
     padding: tuple[int, int] | None,
     matrix: bool,
 ) -> tuple[AccessPlan, SharedAddresses, list[tuple[int, list[int]]]]:
-    """Return the plan, the addresses, and for each access (constant offset, registers in the order in which it moves them)."""
+    """Return the plan, the addresses, and the `access_groups`."""
     limit = ACCESS_BYTES // element_bytes if padding is None else min(padding)
     registers, lanes, warps = (tuple(columns[name]) for name in ("register", "lane", "warp"))
     plan = plan_access(registers, lanes, warps, element_bytes, limit, matrix and padding is None)
     addresses = SharedAddresses(ctx, base, plan.address + warps, element_bytes, padding)
+    return plan, addresses, access_groups(plan, registers, start)
+
+
+def access_groups(plan: AccessPlan, registers: Sequence[int], start: int) -> list[tuple[int, list[int]]]:
+    """Return (constant offset, registers in the order in which they move) of each access of a plan."""
     # A matrix access moves up to four matrices, told apart by the first `rest` masks.
     told = 0 if plan.kind == "plain" else min(MAX_MATRICES.bit_length() - 1, len(plan.rest))
     together = [m ^ i for m in linear.images(plan.rest[:told]) for i in linear.images(plan.vector)]
-    groups = [(start ^ f2.apply(registers, outer), [outer ^ r for r in together]) for outer in linear.images(plan.rest[told:])]
-    return plan, addresses, groups
+    return [(start ^ f2.apply(registers, outer), [outer ^ r for r in together]) for outer in linear.images(plan.rest[told:])]
 
 
 def store(

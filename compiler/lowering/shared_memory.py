@@ -15,6 +15,7 @@ from tilewright.dialects import tilegpu
 
 from . import linear, shared_access, vectors
 from .context import LoweringContext
+from .matrix_loads import is_fused
 from .registry import rule
 from .types import scalar_type, types
 
@@ -110,6 +111,8 @@ def view_offset(buffer_type: ir.Type, view_type: ir.Type, offsets: tuple[int, ..
 
 @rule("tilegpu.local_load")
 def local_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    if is_fused(ctx, op.results[0]):
+        return [ctx.poison(ctx.tensor(op.results[0]).vector)]
     base = ctx.value(op.operands[0])
     return [load_tensor(ctx, base, shared_of(op.operands[0].type), op.results[0])]
 

@@ -412,7 +412,7 @@ def run_matrix(simulator: Simulator, text: str, constraints: str, operands: list
     """Matrix instructions, which see registers as unsigned numbers."""
     rows = [np.broadcast_to(x, simulator.threads) for x in operands]
     registers = [np.ascontiguousarray(x if x.dtype.kind == "f" else unsigned(x)) for x in rows]
-    results = run_matrix_asm(simulator, text, constraints.split(","), registers)
+    results = run_matrix_asm(simulator, text, constraints.split(","), registers, move_matrices)
     signed = [x.view(INTS[x.dtype.itemsize * 8]) if x.dtype.kind == "u" else x for x in (results[0] if len(results) == 1 else results)]
     return signed if len(signed) > 1 else signed[0]
 

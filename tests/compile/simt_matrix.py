@@ -67,8 +67,8 @@ def accumulate(acc: list[np.ndarray], product: np.ndarray, acc_name: str, scale:
     return [raw[:, i].view(acc[0].dtype) for i in range(len(acc))]
 
 
-def run_matrix_asm(machine, text: str, constraints: list[str], x: list) -> list:
-    """Run a block of mma.sync or wgmma instructions; returns the struct of outputs."""
+def run_matrix_asm(machine, text: str, constraints: list[str], x: list, move_matrices) -> list:
+    """Run a block of mma.sync or wgmma instructions; returns the struct of outputs. `move_matrices` runs an ldmatrix."""
     outputs = [c for c in constraints if c.startswith("=")]
     count = len(outputs)
     registers = {}
@@ -81,7 +81,7 @@ def run_matrix_asm(machine, text: str, constraints: list[str], x: list) -> list:
     dtype = np.float32 if outputs[0] == "=f" else np.float64 if outputs[0] == "=d" else np.uint32
     results = [tied[i].copy() if i in tied else np.zeros(threads, dtype) for i in range(count)]
     if "mma.sync" in text:
-        _mma_sync(text, registers, results)
+        _mma_sync(lambda *load: move_matrices(machine, *load), text, registers, results)
     else:
         _wgmma(machine, text, registers, results)
     return [results] if count > 1 else results
@@ -91,12 +91,24 @@ def _numbers(text: str) -> list[int]:
     return [int(n) for n in re.findall(r"\$(\d+)", text)]
 
 
-def _mma_sync(text: str, registers: dict, results: list) -> None:
+def _mma_sync(load_matrices, text: str, registers: dict, results: list) -> None:
+    loaded: dict[str, np.ndarray] = {}
+
+    def words(listed: str) -> list[np.ndarray]:
+        return [registers[int(w[1:])] if w.startswith("$") else loaded[w] for w in listed.split(",")]
+
     for line in text.splitlines():
+        if line.startswith("ldmatrix"):
+            suffix, targets, root, offset = re.match(r"ldmatrix\.sync\.aligned\.m8n8(\S+) \{(.*?)\}, \[\$(\d+)\+(\d+)\];", line).groups()
+            brought = load_matrices(f"ldmatrix.{suffix}", [registers[int(root)].astype(np.int64) + int(offset)])
+            names = targets.split(",")
+            loaded.update(zip(names, brought if len(names) > 1 else [brought], strict=True))
+        if not line.startswith("mma"):
+            continue
         head, d, a, b, _ = re.match(r"(\S+) \{(.*?)\}, \{(.*?)\}, \{(.*?)\}, \{(.*?)\};", line).groups()
         shape, names = re.search(r"\.(m\d+n\d+k\d+)\.row\.col\.(.*)", head).groups()
         acc_name, name_a, name_b, _ = names.split(".")
-        d, a, b = _numbers(d), [registers[i] for i in _numbers(a)], [registers[i] for i in _numbers(b)]
+        d, a, b = _numbers(d), words(a), words(b)
         if shape == "m8n8k4":
             left = a[0].view(np.float64).reshape(-1, 8, 4)
             right = b[0].view(np.float64).reshape(-1, 8, 4)

@@ -66,6 +66,30 @@ def test_mma(run, element, shape, warps):
     assert assembled.count(f"mma.sync.aligned.m16n8k{instr[2]}.row.col.{acc}.{name}") == expected
 
 
+@pytest.mark.parametrize(
+    ("element", "inner_b"), [("f16", "n"), ("bf16", "k"), ("f32", "k"), ("i8", "k"), ("f8E4M3FN", "k"), ("f32", "n"), ("i8", "n")]
+)
+@pytest.mark.parametrize(("shape", "warps"), [((64, 64, 64), (2, 2)), ((128, 16, 32), (4, 1))])
+def test_mma_from_buffers(run, element, inner_b, shape, warps):
+    """ldmatrix stands between the matrix instructions, where the layout of the buffer allows it."""
+    name, bits, out, _ = TYPES[element]
+    m, n, k = shape
+    a, b = values((m, k), element, 1), values((k, n), element, 2)
+    result = result_array((m, n), out)
+    layouts = L.mma_operand((m, k), warps, bits, 0), L.mma_operand((k, n), warps, bits, 1), L.mma_accumulator((m, n), warps)
+    shared = L.nvmma((m, k), bits), L.nvmma((k, n), bits, None, (0, 1) if inner_b == "k" else (1, 0))
+    kernel = K.mma(*layouts, L.mma_shape(bits), element, out, 4, shared)
+    run(kernel, a, b, result)
+    np.testing.assert_array_equal(result, product(a, b, element))
+    assembled = assemble(kernel, 89)
+    words = [layout.in_size("register") * bits // 32 for layout in layouts[:2]]
+    plain, turned = "ldmatrix.sync.aligned.m8n8.x4.shared", "ldmatrix.sync.aligned.m8n8.x4.trans.shared"
+    by_matrix = inner_b == "k" or bits == 16
+    assert assembled.count(plain) == words[0] // 4 + (words[1] // 4 if inner_b == "k" else 0)
+    assert assembled.count(turned) == (words[1] // 4 if inner_b == "n" and by_matrix else 0)
+    assert (assembled.count("ld.shared") == 0) == by_matrix
+
+
 def test_mma_f16_accumulator_and_f64(run):
     layouts = L.mma_operand((32, 32), (2, 2), 16, 0), L.mma_operand((32, 32), (2, 2), 16, 1), L.mma_accumulator((32, 32), (2, 2), 16)
     a, b = values((32, 32), "f16", 1), values((32, 32), "f16", 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tilewright.compiler.layouts import LinearLayout, SharedLayout, reshape
+from tilewright.compiler.layouts import LinearLayout, SharedLayout, default_blocked, reshape
 
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f8E4M3FN": 1, "f8E5M2": 1}
 
@@ -165,11 +165,32 @@ def convert_flags_and_pointers(src: LinearLayout, dst: LinearLayout, num_warps: 
     return k
 
 
-def mma(a: LinearLayout, b: LinearLayout, acc: LinearLayout, instr: tuple[int, int, int], element: str, out: str, num_warps: int) -> Kernel:
-    """%p2 = %p0 @ %p1 by mma.sync."""
+def mma(
+    a: LinearLayout,
+    b: LinearLayout,
+    acc: LinearLayout,
+    instr: tuple[int, int, int],
+    element: str,
+    out: str,
+    num_warps: int,
+    shared: tuple[SharedLayout, SharedLayout] | None = None,
+) -> Kernel:
+    """%p2 = %p0 @ %p1 by mma.sync; with `shared` the operands come from buffers."""
     k = Kernel(num_warps, element, element, out)
-    left, right = k.load(0, a), k.load(1, b)
     zero = k.value(f"arith.constant dense<{'0' if out == 'i32' else '0.0'}> : {tensor(acc, out)}")
+    if shared is None:
+        left, right = k.load(0, a), k.load(1, b)
+    else:
+        loads, offset = [], 0
+        for i, (where, layout) in enumerate(zip(shared, (a, b), strict=True)):
+            source = default_blocked(layout.out_sizes, num_warps)
+            kind = buffer(where, element)
+            place = f'{{"tilegpu.offset" = {offset} : i32}}'
+            memory = k.value(f"tilegpu.local_alloc {k.load(i, source)} : {tensor(source, element)} -> {kind} {place}")
+            loads.append(f"tilegpu.local_load {memory} : {kind} -> {tensor(layout, element)}")
+            offset += max(1024, prod(where.shape) * BYTES[element])
+        k.op("tilegpu.barrier")
+        left, right = k.value(loads[0]), k.value(loads[1])
     types = f"{tensor(a, element)}, {tensor(b, element)} -> {tensor(acc, out)}"
     k.store(2, acc, k.value(f"tilegpu.mma {left}, {right}, {zero} instr = {list(instr)} precision = tf32 : {types}"))
     return k
