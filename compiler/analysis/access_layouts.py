@@ -33,6 +33,8 @@ MEMORY_OPS = frozenset(_MASK_OPERAND)
 
 # A thread's run in the widest type of a group is one access: with two, lanes are 32 bytes apart in each, which touches all lines twice.
 _MAX_RUN_BYTES = 16
+_SECTOR_BYTES = 32
+_MIN_THREAD_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,20 @@ def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Nod
 def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine) -> LinearLayout:
     """Return the blocked layout with `run` elements a thread along `order[0]`, lanes and then warps spread in `order`."""
     per_thread = tuple(min(run, s) if d == order[0] else 1 for d, s in enumerate(shape))
-    ctas = _split_over_ctas(shape, machine.num_ctas)
-    local = tuple(s // c for s, c in zip(shape, ctas, strict=True))
-    lanes, warps = spread(local, per_thread, order, machine.num_warps, machine.threads_per_warp)
-    return blocked(shape, per_thread, lanes, warps, order, ctas if machine.num_ctas > 1 else None)
+    lanes, warps = spread(shape, per_thread, order, machine.num_warps, machine.threads_per_warp)
+    return blocked(shape, per_thread, lanes, warps, order)
 
 
-def _split_over_ctas(shape: tuple[int, ...], num_ctas: int) -> tuple[int, ...]:
-    """Give each CTA of a cluster a contiguous part along the first dimensions that can be split."""
-    out = []
-    for size in shape:
-        take = min(size, num_ctas)
-        out.append(take)
-        num_ctas //= take
-    return tuple(out)
+def fills_sectors(layout: LinearLayout, dim: int, element: int) -> bool:
+    """Whether a warp's access in `layout` covers whole sectors of memory, and each thread 8 bytes, if elements of `element` bytes are
+    contiguous along `dim`."""
+    registers, lanes = layout.column("register"), layout.column("lane")
+    run, own = 1, 1
+    while run < layout.out_sizes[dim]:
+        step = run << layout.shifts[dim]
+        if step in registers and own == run:
+            own *= 2
+        elif step not in registers and step not in lanes:
+            break
+        run *= 2
+    return own * element >= _MIN_THREAD_BYTES and run * element >= _SECTOR_BYTES

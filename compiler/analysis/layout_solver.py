@@ -15,7 +15,7 @@ from mlir import ir
 
 from tilewright.compiler.layouts import LinearLayout, join, split
 
-from .access_layouts import MEMORY_OPS, access_layouts, coalesced
+from .access_layouts import MEMORY_OPS, Access, access_layouts, coalesced, fills_sectors
 from .axis_info import AxisAnalysis, element_bytes
 from .dot_plan import plan_dot
 from .layout_rules import integer, is_elementwise, is_remakeable, is_source, is_transparent, operand_layout, result_layout
@@ -183,9 +183,20 @@ class LayoutSolver:
             layout = self.homes[pointer]  # addresses that come from memory: nothing is gained by moving them
         elif node.name not in ("tile.load", "tile.store"):
             layout = next((self.homes[v] for v in node.operands[1:] if v in self.homes), layout)
-        elif node.name == "tile.store" and access.width == 1 and prod(self.tree.shape(pointer)) <= self.machine.threads:
-            layout = self.homes.get(node.operands[1], layout)  # a few scattered elements are not worth a conversion
+        elif node.name == "tile.store":
+            layout = self._store_layout(node, access)
         self._settle(node, layout)
+
+    def _store_layout(self, node: Node, access: Access) -> LinearLayout:
+        """Return the layout of a store: the value's own if a conversion would not pay, else the coalesced one."""
+        pointer, value = node.operands[:2]
+        home = self.homes.get(value)
+        if home is None:
+            return access.layout
+        size = element_bytes(self.tree.tensors[value].element_type)
+        few = access.width == 1 and prod(self.tree.shape(pointer)) <= self.machine.threads
+        whole = access.width * size >= 8 and fills_sectors(home, access.order[0], size)
+        return home if few or whole else access.layout
 
     def _dot(self, node: Node) -> None:
         layout = self._dots[node].layout

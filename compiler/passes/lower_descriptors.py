@@ -14,19 +14,21 @@ from mlir import ir
 from tilewright.dialects import tile
 
 from .building import Builder, collect, defining
+from .diagnostics import user_error
 from .registry import register
 
 _SGE, _SLT = 5, 2
+_MOVES = "A tensor descriptor that changes in a loop or a branch is not supported: make it with tl.make_tensor_descriptor where it is used"
 
 
 @register("tile-lower-descriptors")
 def lower_descriptors(module: ir.Operation) -> None:
-    """Run on a module; see the file's docstring. Raises ValueError if a descriptor's origin is not plain to see."""
+    """Run on a module; see the file's docstring. Raises CompilationError if a descriptor changes in a loop or branch."""
     for op in collect(module, *_LOWERINGS):
         _LOWERINGS[op.name](op)
     for op in reversed(collect(module, "tile.make_descriptor")):
         if any(True for _ in op.results[0].uses):
-            raise ValueError("a tensor descriptor that changes in a loop or a branch is not supported; make it where it is used")
+            raise user_error(op, _MOVES)
         op.erase()
 
 
@@ -42,10 +44,11 @@ class _Descriptor:
     element: ir.Type
 
 
-def _descriptor(value: ir.Value) -> _Descriptor:
+def _descriptor(user: ir.Operation) -> _Descriptor:
+    value = user.operands[0]
     op = defining(value)
     if op is None or op.name != "tile.make_descriptor":
-        raise ValueError("a tensor descriptor that changes in a loop or a branch is not supported; make it where it is used")
+        raise user_error(user, _MOVES)
     block, element, _ = tile.desc_info(value.type)
     base, *rest = op.operands
     rank = len(rest) // 2
@@ -162,13 +165,13 @@ def _as_block(block: _Block, value: ir.Value) -> ir.Value:
 
 def _load(op: ir.Operation) -> None:
     desc, *corner = op.operands
-    block = _Block(op, _descriptor(desc))
+    block = _Block(op, _descriptor(op))
     _load_block(op, block, *block.access(corner))
 
 
 def _gather(op: ir.Operation) -> None:
     desc, rows, column = op.operands
-    block = _Block(op, _gathered(_descriptor(desc), rows))
+    block = _Block(op, _gathered(_descriptor(op), rows))
     _load_block(op, block, *block.access([None, column], rows))
 
 
@@ -180,7 +183,7 @@ def _gathered(descriptor: _Descriptor, rows: ir.Value) -> _Descriptor:
 
 def _store(op: ir.Operation) -> None:
     desc, value, *corner = op.operands
-    block = _Block(op, _descriptor(desc))
+    block = _Block(op, _descriptor(op))
     pointers, mask = block.access(corner)
     block.build.op("tile.store", [], [pointers, _as_block(block, value), mask])
     op.erase()
@@ -188,7 +191,7 @@ def _store(op: ir.Operation) -> None:
 
 def _scatter(op: ir.Operation) -> None:
     desc, value, rows, column = op.operands
-    block = _Block(op, _gathered(_descriptor(desc), rows))
+    block = _Block(op, _gathered(_descriptor(op), rows))
     pointers, mask = block.access([None, column], rows)
     block.build.op("tile.store", [], [pointers, value, mask])
     op.erase()
@@ -196,7 +199,7 @@ def _scatter(op: ir.Operation) -> None:
 
 def _reduce(op: ir.Operation) -> None:
     desc, value, *corner = op.operands
-    block = _Block(op, _descriptor(desc))
+    block = _Block(op, _descriptor(op))
     pointers, mask = block.access(corner)
     value = _as_block(block, value)
     attributes = {"kind": op.attributes["kind"], "sem": tile.enum_attr("sem", "relaxed")}
