@@ -22,6 +22,7 @@ from .types import scalar_type, types
 #: TMA, wgmma and our swizzles take address bits up to 1 KiB into account.
 SWIZZLE_ALIGNMENT = 1024
 PLAIN_ALIGNMENT = 16
+MBARRIER_BYTES = 8
 
 
 @cache
@@ -35,10 +36,11 @@ def buffer_alignment(buffer_type: ir.Type) -> int:
 @cache
 def slot_bytes(buffer_type: ir.Type) -> int:
     """Return the distance in bytes of two slots of a buffer: its elements with padding, aligned."""
-    element = tilegpu.buffer_info(buffer_type)[1]
-    size = shared_of(buffer_type).allocation_elements() * element_bytes(element)
-    alignment = PLAIN_ALIGNMENT if is_mbarrier(buffer_type) else buffer_alignment(buffer_type)
-    return 8 if is_mbarrier(buffer_type) and size == 8 else -(-size // alignment) * alignment
+    if is_mbarrier(buffer_type):
+        return MBARRIER_BYTES
+    size = shared_of(buffer_type).allocation_elements() * element_bytes(tilegpu.buffer_info(buffer_type)[1])
+    alignment = buffer_alignment(buffer_type)
+    return -(-size // alignment) * alignment
 
 
 @cache

@@ -26,6 +26,8 @@ from .mma import accumulator_letter, accumulator_name, accumulator_words, operan
 from .registry import rule
 
 WARPS_PER_GROUP_BITS = 2
+#: Registers of A that a thread gives to one instruction: 64 rows of 32 bytes over 128 threads.
+A_WORDS = 4
 _ADDRESS_MASK = 0x3FFF
 
 
@@ -65,7 +67,7 @@ def wgmma(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     acc = ctx.value(old_acc)
     acc_name = accumulator_name(old_acc.type.element_type)
     starts_from_zero = use_acc is None and _is_zero(old_acc)
-    steps = plan_steps(acc_layout, instr, depth, bits, ctx.types.width(acc.type), desc_a, desc_b)
+    steps = plan_steps(acc_layout, instr, depth, ctx.types.width(acc.type), desc_a, desc_b)
     first = "zero" if starts_from_zero else "always" if use_acc is None else "flag"
     body, constraints = _assembly(steps, instr, names, acc_name, desc_a, desc_b, first)
     operands = [] if starts_from_zero else [acc]
@@ -110,7 +112,6 @@ def plan_steps(
     acc: LinearLayout,
     instr: tuple[int, int, int],
     depth: int,
-    bits: int,
     acc_bits: int,
     desc_a: MatrixDescriptor | None,
     desc_b: MatrixDescriptor,
@@ -128,7 +129,7 @@ def plan_steps(
         first = number * (n // 2)
         if first >= len(images) or images[first] != acc.pack((row, col)):
             raise ValueError(f"{acc} is no accumulator of wgmma m{m}n{n}")
-    a_words = k * bits // 32 // 4 * 2 if desc_a is None else 0
+    a_words = A_WORDS if desc_a is None else 0
     instructions = []
     for step in range(k_steps):
         for i, row in enumerate(row_starts):
@@ -176,8 +177,7 @@ def _assembly(
         started.add(acc)
         d = "{" + ",".join(f"${acc + i}" for i in range(width)) + "}"
         if desc_a is None:
-            words = 4
-            a = "{" + ",".join(f"${at_a + left + i}" for i in range(words)) + "}"
+            a = "{" + ",".join(f"${at_a + left + i}" for i in range(A_WORDS)) + "}"
         else:
             a = "da"
             lines.append(f"add.s64 da, ${at_a}, {left};")
