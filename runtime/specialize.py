@@ -44,7 +44,10 @@ def specialize_value(value: Any, is_const: bool = False, specialize: bool = True
         return f"tensordesc<{element}[{', '.join(map(str, value.block_shape))}]>", None
     if hasattr(cls, "__index__"):
         return _specialize_int(value.__index__(), specialize, align)
-    raise TypeError(f"failed to specialize argument of type: {cls.__name__}")
+    raise TypeError(
+        f"failed to specialize argument of type: {cls.__name__}; kernels take arrays and tensors, bool, int, float, None, "
+        "tuples of these, tensor descriptors and constants"
+    )
 
 
 def _specialize_int(value: int, specialize: bool, align: bool) -> tuple[str, Any]:

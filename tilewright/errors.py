@@ -6,6 +6,10 @@ import ast
 from typing import NamedTuple
 
 
+#: A message shows the innermost and the outermost half of so many calls.
+MAX_CALL_SITES = 8
+
+
 class TritonError(Exception):
     """Root of all errors of the compiler and the runtime."""
 
@@ -92,7 +96,11 @@ class CompilationError(TritonError):
         parts = [self.site.render()] if self.site else []
         if self.error_message:
             parts.append(self.error_message)
-        parts += [f"called from {site.render()}" for site in self.call_sites]
+        sites = [f"called from {site.render()}" for site in self.call_sites]
+        if len(sites) > MAX_CALL_SITES:  # a recursion
+            half = MAX_CALL_SITES // 2
+            sites[half:-half] = [f"... {len(sites) - 2 * half} more calls ..."]
+        parts += sites
         return "\n".join(parts)
 
     def __str__(self) -> str:

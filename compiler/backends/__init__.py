@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 
 from tilewright.errors import UnsupportedTarget
 
@@ -18,6 +19,14 @@ def backend_class(name: str) -> type[BaseBackend]:
         raise UnsupportedTarget(f"no backend compiles for {name!r}; there are backends for {', '.join(map(repr, REGISTRY))}")
     module, _, attribute = REGISTRY[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def check_option_names(names: Iterable[str]) -> None:
+    """Raise KeyError for a name that is an option of no backend."""
+    known = frozenset().union(*(backend_class(name).option_names for name in REGISTRY))
+    for name in names:
+        if name not in known:
+            raise KeyError(f"Keyword argument {name} was specified but unrecognised. The options are {', '.join(sorted(known))}")
 
 
 def make_backend(target: GPUTarget) -> BaseBackend:

@@ -52,10 +52,12 @@ Stage = Callable[[Any, dict[str, Any], Compilation], Any]
 
 
 class BaseBackend(ABC):
-    """One family of GPUs. `binary_ext` names its last stage, whose output is the bytes that the driver loads."""
+    """One family of GPUs. `binary_ext` names its last stage, whose output is the bytes that the driver loads; `option_names` are the
+    keywords that a launch accepts."""
 
     binary_ext: str
     ir_levels: tuple[str, ...]
+    option_names: frozenset[str]
 
     def __init__(self, target: GPUTarget):
         self.target = target

@@ -291,7 +291,7 @@ class KernelFunction:
                 raise RuntimeError(f"Global variable {name} has changed since we compiled this kernel, from {value} to {now}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+        raise RuntimeError(f"Cannot call @triton.jit'd outside of the scope of a kernel: launch it with {self.__name__}[grid](...)")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._fn_name})"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import knobs
+from tilewright.compiler.backends import check_option_names
 from tilewright.compiler.frontend.function import KernelFunction, KernelParam
 from tilewright.language import core
 from tilewright.language.dtypes import block_type, int32, int64, pointer_type, str_to_ty, tensor_descriptor_type
@@ -19,6 +20,7 @@ from tilewright.language.semantic.descriptor import tensor_descriptor
 from tilewright.language.semantic.values import constant
 
 from ..jit import KernelInterface, evaluate_grid
+from ..launcher import OPTIONS
 from ..specialize import specialize_param, specialize_value
 from .arrays import LaunchArrays, is_array
 from .diagnostics import kernel_error, passes_through
@@ -30,11 +32,13 @@ from .values import Divergence, Pointers
 # Programs that run at once, so that the cost of an operation in Python is shared while their blocks still fit in a cache.
 BATCH = 16
 
+COMMON_OPTIONS = frozenset(OPTIONS)
+
 
 class InterpretedFunction(KernelInterface, KernelFunction):
     """A kernel that runs in Python. `kernel[grid](*arguments, **options)` runs every program of the grid.
 
-    The result is that of programs that run one after another, x fastest. Launch options such as `num_warps` are accepted and ignored. An
+    The result is that of programs that run one after another, x fastest. Launch options such as `num_warps` change nothing; KeyError for an unknown one. An
     error inside the kernel is raised as InterpreterError at the user's line.
     """
 
@@ -66,7 +70,12 @@ class InterpretedFunction(KernelInterface, KernelFunction):
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         options = {name: value for name, value in kwargs.items() if name not in self.arg_names}
-        bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in self.arg_names})
+        if not COMMON_OPTIONS.issuperset(options):
+            check_option_names(options)
+        try:
+            bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in self.arg_names})
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}") from None
         bound.apply_defaults()
         size = evaluate_grid(grid, bound.arguments, self.__name__)
         memory = Memory()

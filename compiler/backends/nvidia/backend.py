@@ -6,11 +6,11 @@ import hashlib
 from typing import Any
 
 from tilewright import knobs
-from tilewright.errors import ToolchainError
+from tilewright.errors import OutOfResources, ToolchainError
 
 from ..base import BaseBackend, Compilation, GPUTarget, Language, Stage
 from .locate import find_ptxas, identity
-from .options import NvidiaOptions, parse_options, ptx_version
+from .options import IGNORED, NAMES, NvidiaOptions, parse_options, ptx_version
 from .target import arch_of
 
 
@@ -19,6 +19,7 @@ class NvidiaBackend(BaseBackend):
 
     binary_ext = "cubin"
     ir_levels = ("ttir", "ttgir", "llir", "ptx", "cubin")
+    option_names = frozenset({*NAMES, *IGNORED})
 
     def __init__(self, target: GPUTarget):
         super().__init__(target)
@@ -92,6 +93,9 @@ def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps")):
         if attribute in attributes:
             metadata[key] = attributes[attribute].value
+    limit = arch_of(c.target).max_shared
+    if metadata["shared"] > limit:
+        raise OutOfResources(metadata["shared"], limit, "shared memory")
     lowered = c.timed("lowering", lower_to_llvm, module, c.target, c.options)
     return c.timed("translation", to_llvmir, lowered, not knobs.compilation.disable_line_info)
 
