@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-
 #: A message shows the innermost and the outermost half of so many calls.
 MAX_CALL_SITES = 8
 

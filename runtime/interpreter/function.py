@@ -38,8 +38,8 @@ COMMON_OPTIONS = frozenset(OPTIONS)
 class InterpretedFunction(KernelInterface, KernelFunction):
     """A kernel that runs in Python. `kernel[grid](*arguments, **options)` runs every program of the grid.
 
-    The result is that of programs that run one after another, x fastest. Launch options such as `num_warps` change nothing; KeyError for an unknown one. An
-    error inside the kernel is raised as InterpreterError at the user's line.
+    The result is that of programs that run one after another, x fastest. Launch options such as `num_warps` change nothing; an unknown
+    one is a KeyError. An error inside the kernel is raised as InterpreterError at the user's line.
     """
 
     def __init__(self, fn: FunctionType, **options: Any):
