@@ -12,7 +12,7 @@ from tilewright.compiler.passes import registry
 from tilewright.dialects import context
 
 
-def ttgir(function, types, capability: int, num_warps: int = 4, num_stages: int = 3, upto: str | None = None, aligned: bool = True, **constants):
+def ttgir(function, types, capability, num_warps=4, num_stages=3, upto=None, aligned=True, **constants):
     """Return a kernel's module after the ttir and ttgir passes (or after the last pass named `upto`), verified after each.
 
     `aligned`: pointers and integers are divisible by 16.

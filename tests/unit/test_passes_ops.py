@@ -174,6 +174,7 @@ def residual(a, b, r, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     tl.store(c + at, (acc + tl.load(r + at)).to(tl.bfloat16))
 
 
+PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 BF, F32, I8, I32 = "*bf16", "*fp32", "*i8", "*i32"
 CASES = [
     (elementwise, [F32, "*fp16", "i32"], {"B": 1024}),
@@ -184,7 +185,7 @@ CASES = [
     (control_flow, [F32, F32, "i32"], {"B": 512}),
     (atomics, [F32, F32, I32], {"N": 128}),
     *[(dot, [BF, BF, F32], {"M": 64, "N": 64, "K": 32, "PRECISION": "tf32", "STEPS": s}) for s in (1, 4)],
-    *[(dot, [F32, F32, F32], {"M": 64, "N": 32, "K": 32, "PRECISION": p, "STEPS": 4}) for p in ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")],
+    *[(dot, [F32, F32, F32], {"M": 64, "N": 32, "K": 32, "PRECISION": p, "STEPS": 4}) for p in PRECISIONS],
     (dot, ["*fp8e5", "*fp8e5", F32], {"M": 64, "N": 32, "K": 32, "PRECISION": "ieee", "STEPS": 4}),
     (dot, ["*fp16", "*fp16", F32], {"M": 16, "N": 16, "K": 16, "PRECISION": "ieee", "STEPS": 2}),
     (integer_dot, [I8, I8, I32], {"M": 64, "N": 32, "K": 64}),
