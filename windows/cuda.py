@@ -45,7 +45,7 @@ def _roots(env: Mapping[str, str], site_packages: Path, prefix: Path) -> Iterato
 
 
 def find_cuda(env: Mapping[str, str] | None = None, site_packages: Path | None = None, prefix: Path | None = None) -> CudaToolkit | None:
-    """Find a toolkit that holds ptxas: CUDA_PATH, CUDA_HOME, pip packages, conda, then the newest under Program Files. None if there is none."""
+    """Find a toolkit that holds ptxas: CUDA_PATH, CUDA_HOME, pip packages, conda, then the newest under Program Files; None without one."""
     env = os.environ if env is None else env
     site_packages = Path(sysconfig.get_path("platlib")) if site_packages is None else site_packages
     prefix = Path(sys.exec_prefix) if prefix is None else prefix

@@ -80,8 +80,8 @@ def _sdk(env: Mapping[str, str], env_only: bool) -> tuple[tuple[Path, ...], tupl
 def find_msvc_winsdk(env_only: bool = False, env: Mapping[str, str] | None = None) -> HostCompiler | None:
     """Find a complete MSVC with a complete Windows SDK; None when either is missing.
 
-    The active developer prompt (VCINSTALLDIR and VCToolsVersion, WindowsSdkDir and WindowsSDKVersion) wins; then, unless `env_only`, what vswhere
-    lists, then the newest under Program Files. An incomplete installation is passed over.
+    The active developer prompt (VCINSTALLDIR and VCToolsVersion, WindowsSdkDir and WindowsSDKVersion) wins; then, unless `env_only`, what
+    vswhere lists, then the newest under Program Files. An incomplete installation is passed over.
     """
     env = os.environ if env is None else env
     msvc, sdk = _msvc(env, env_only), _sdk(env, env_only)

@@ -1,11 +1,6 @@
-"""Lets the tests of this folder import their helper modules by name, and gives them a place to run kernels."""
-
-import sys
-from pathlib import Path
+"""Gives the tests of this folder a place to run kernels."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(params=["machine", "gpu"])
