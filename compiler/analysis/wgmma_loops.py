@@ -19,9 +19,9 @@ from tilewright.dialects import tilegpu
 
 from .loop_slice import Loop
 
-# 32-bit registers that both accumulators and the left operand between them may take: with more, a delayed wgmma makes a thread spill
-# (224 for 128x64 blocks of keys of size 128 on one warpgroup: measured 292 TFLOP/s delayed, 414 not; 160 gain up to 12%).
-_MAX_REGISTERS = 192
+# 32-bit registers that both accumulators and the left operand between them may take. Attention with heads of 128 on an H200, delayed against
+# not: 112 registers (128x64 blocks, 8 warps) 460 against 437 TFLOP/s, 160 (128x128, 8 warps) 480 against 497, 224 (128x64, 4 warps) spills.
+_MAX_REGISTERS = 128
 
 _WGMMA, _WAIT = "tilegpu.wgmma", "tilegpu.wgmma_wait"
 
