@@ -67,6 +67,11 @@ static LogicalResult verifyScale(Operation *op, StringRef name, Value scale, int
   return success();
 }
 
+LogicalResult DotScaledOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor op, SmallVectorImpl<Type> &types) {
+  types.push_back(op.getAcc().getType());
+  return success();
+}
+
 LogicalResult DotScaledOp::verify() {
   RankedTensorType a = getA().getType(), b = getB().getType(), acc = getAcc().getType();
   if (failed(verifyFormat(*this, "a", getAFormat(), a.getElementType())) || failed(verifyFormat(*this, "b", getBFormat(), b.getElementType())))

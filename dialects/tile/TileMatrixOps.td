@@ -22,7 +22,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_DotScaledOp : Tile_Op<"dot_scaled", [Pure, AttrSizedOperandSegments, AllTypesMatch<["acc", "result"]>]> {
+def Tile_DotScaledOp : Tile_Op<"dot_scaled", [Pure, AttrSizedOperandSegments, InferTypeOpAdaptor]> {
   let summary = "acc + (a * a_scale) * (b * b_scale) with one scale per group along K";
   let description = [{
     Formats: e2m1, e4m3, e5m2, bf16, fp16. e2m1 holds two elements a byte, the

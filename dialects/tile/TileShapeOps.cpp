@@ -130,6 +130,10 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor op) {
     getSrcMutable().assign(inner.getSrc());
     return getResult();
   }
+  if (auto inner = getSrc().getDefiningOp<ExpandDimsOp>()) {
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
   return resizeSplat(op.getSrc(), getType());
 }
 
