@@ -215,6 +215,7 @@ def test_tl_condition():
 def walrus_kernel(x, out, n):
     total = 0
     i = 0
+    v = 0
     while (v := tl.load(x + i)) > 0:
         total += v
         i += 1

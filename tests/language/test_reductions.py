@@ -141,26 +141,22 @@ def affine(ga, xa, gb, xb):
 
 
 @jit
-def affine_kernel(g, v, out_g, out_v, totals, N: tl.constexpr, REVERSE: tl.constexpr):
+def affine_kernel(g, v, out_g, out_v, N: tl.constexpr, REVERSE: tl.constexpr):
     i = tl.arange(0, N)
     a = tl.load(g + i)
     b = tl.load(v + i)
     sg, sv = tl.associative_scan((a, b), 0, affine, reverse=REVERSE)
     tl.store(out_g + i, sg)
     tl.store(out_v + i, sv)
-    if not REVERSE:
-        tg, tv = tl.reduce((a, b), 0, affine)
-        tl.store(totals, tg)
-        tl.store(totals + 1, tv)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 8, 64, 256])
-def test_a_function_that_does_not_commute(n, reverse):
+def test_scan_with_a_function_that_does_not_commute(n, reverse):
     rng = np.random.default_rng(7)
     g, v = rng.choice([-1, 1, 2], n).astype(np.int64), rng.integers(-5, 5, n)
-    out_g, out_v, totals = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(2, np.int64)
-    launch(affine_kernel, (1,), g, v, out_g, out_v, totals, n, reverse)
+    out_g, out_v = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    launch(affine_kernel, (1,), g, v, out_g, out_v, n, reverse)
     order = range(n - 1, -1, -1) if reverse else range(n)
     wrap = lambda x: (x + 2**63) % 2**64 - 2**63  # noqa: E731
     product, total, want_g, want_v = 1, 0, {}, {}
@@ -169,8 +165,26 @@ def test_a_function_that_does_not_commute(n, reverse):
         want_g[i], want_v[i] = product, total
     assert out_g.tolist() == [want_g[i] for i in range(n)]
     assert out_v.tolist() == [want_v[i] for i in range(n)]
-    if not reverse:
-        assert totals.tolist() == [product, total]
+
+
+@jit
+def sum_and_largest(sa, ma, sb, mb):
+    return sa + sb, tl.maximum(ma, mb)
+
+
+@jit
+def pair_kernel(x, sums, largest, M: tl.constexpr, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    s, m = tl.reduce((v.to(tl.int64), v), 1, sum_and_largest)
+    tl.store(sums + tl.arange(0, M), s)
+    tl.store(largest + tl.arange(0, M), m)
+
+
+def test_a_tuple_of_operands():
+    x = sample(tl.int32, 512, 12).reshape(8, 64)
+    sums, largest = np.zeros(8, np.int64), np.zeros(8, np.int32)
+    launch(pair_kernel, (1,), x, sums, largest, 8, 64)
+    assert np.array_equal(sums, x.sum(1, dtype=np.int64)) and np.array_equal(largest, x.max(1))
 
 
 @jit
