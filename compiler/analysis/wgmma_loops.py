@@ -19,8 +19,9 @@ from tilewright.dialects import tilegpu
 
 from .loop_slice import Loop
 
-# 32-bit registers that both accumulators and the left operand between them may take. Attention with heads of 128 on an H200, delayed against
-# not: 112 registers (128x64, 8 warps) 460 against 437 TFLOP/s, 160 (128x128, 8 warps) 480 against 497; 224 (128x64, 4 warps) spill.
+# 32-bit registers that both accumulators and the left operand between them may take. Attention with heads of 128 on an H200, delayed and
+# not: 112 registers (128x64 blocks, 8 warps) 460 and 437 TFLOP/s, 160 (128x128, 8 warps) 480 and 497; with 224 (128x64, 4 warps) it
+# spills.
 _MAX_REGISTERS = 128
 
 _WGMMA, _WAIT = "tilegpu.wgmma", "tilegpu.wgmma_wait"
