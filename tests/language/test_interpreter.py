@@ -48,6 +48,21 @@ def test_grid_function_sees_the_arguments():
     assert np.array_equal(out, 2 * x)
 
 
+def test_autotuning_takes_the_first_configuration_that_runs(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+    @tilewright.autotune(configs=[tilewright.Config({"N": n}) for n in (3, 32, 64)], key=["n"])
+    @tilewright.jit
+    def kernel(x, out, n, N: tl.constexpr):
+        tl.static_assert(N % 2 == 0)
+        i = tl.program_id(0) * N + tl.arange(0, N)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+    x, out = np.arange(100.0), np.zeros(100)
+    kernel[lambda meta: (tilewright.cdiv(100, meta["N"]),)](x, out, 100)
+    assert np.array_equal(out, x + 1) and kernel.best_config.kwargs == {"N": 32}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "float8_e4m3fn", "float8_e5m2"])
 def test_torch_tensors(dtype):
     torch = pytest.importorskip("torch")
