@@ -65,15 +65,24 @@ def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Nod
         size = element_bytes(tile.pointee(tree.tensors[pointer].element_type))
         width = axis.access_width(pointer, mask_of(node), order[0])
         width = min(width, max(1, prod(shape) // machine.threads))
-        groups.setdefault((shape, order), []).append((node, width, size))
+        groups.setdefault((shape, order, _feeds_only_dots(node, tree)), []).append((node, width, size))
     out = {}
-    for (shape, order), members in groups.items():
+    for (shape, order, _), members in groups.items():
         run = max(width for _, width, _ in members)
         run = max(1, min(run, _MAX_RUN_BYTES // max(size for _, _, size in members)))
         layout = coalesced(shape, order, run, machine)
         for node, width, _ in members:
             out[node] = Access(order, width, layout)
     return out
+
+
+def _feeds_only_dots(node: Node, tree: Tree) -> bool:
+    """Whether a load's value goes to dots alone, so through shared memory, and shares its layout with nothing."""
+    if node.name != "tile.load":
+        return False
+    users = [tree.node_of(use.owner.operation) for use in node.results[0].uses]
+    users += [tree.node_of(use.owner.operation) for u in users if u and u.name == "tile.trans" for use in u.results[0].uses]
+    return bool(users) and all(u is not None and u.name in ("tile.dot", "tile.trans") for u in users)
 
 
 def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine) -> LinearLayout:

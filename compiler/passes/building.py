@@ -145,7 +145,7 @@ def is_zero(value: ir.Value) -> bool:
     op = defining(value)
     if op is None:
         return False
-    if op.name == "tile.splat":
+    if op.name in ("tile.splat", "tile.broadcast", "tile.fp_to_fp", "tile.bitcast"):
         return is_zero(op.operands[0])
     if op.name != "arith.constant":
         return False
