@@ -28,7 +28,8 @@ _CHEAP_OPS = frozenset(
     }
 )
 _READ_ONLY = frozenset({"tile.load", "tile.descriptor_load", "tile.descriptor_gather", "tilegpu.local_load", "tile.atomic_load"})
-_GLOBAL_WRITES = frozenset(
+#: Operations that write global memory, the pointer or descriptor being operand 0.
+GLOBAL_WRITES = frozenset(
     {
         "tile.store",
         "tile.atomic_rmw",
@@ -167,7 +168,7 @@ class Loop:
             name = op.name
             if name in _ORDERING:
                 return False
-            if name in _GLOBAL_WRITES:
+            if name in GLOBAL_WRITES:
                 other = base_argument(op.operands[0])
                 if base is None or other is None or base == other:
                     return False
