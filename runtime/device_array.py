@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_void_p
+import weakref
 from typing import Any
 
-from .drivers import libcuda
 from .drivers.cuda import ensure_context
-from .drivers.libcuda import check
+from .drivers.libcuda import call
 
 
 class DeviceArray:
@@ -19,11 +18,9 @@ class DeviceArray:
         host = np.ascontiguousarray(values)
         self.shape, self.dtype, self.nbytes = host.shape, host.dtype, host.nbytes
         self.device = ensure_context()
-        self._lib = libcuda.library()
-        pointer = c_void_p()
-        check(self._lib.cuMemAlloc_v2(byref(pointer), max(host.nbytes, 1)), "cuMemAlloc")
-        self._pointer = pointer.value
-        check(self._lib.cuMemcpyHtoD_v2(self._pointer, host.ctypes.data, host.nbytes), "cuMemcpyHtoD")
+        self._pointer = int(call("cuMemAlloc", max(host.nbytes, 1)))
+        weakref.finalize(self, call, "cuMemFree", self._pointer)
+        call("cuMemcpyHtoD", self._pointer, host.ctypes.data, host.nbytes)
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -38,10 +35,6 @@ class DeviceArray:
         import numpy as np
 
         host = np.empty(self.shape, self.dtype)
-        check(self._lib.cuCtxSynchronize(), "cuCtxSynchronize")
-        check(self._lib.cuMemcpyDtoH_v2(host.ctypes.data, self._pointer, self.nbytes), "cuMemcpyDtoH")
+        call("cuCtxSynchronize")
+        call("cuMemcpyDtoH", host.ctypes.data, self._pointer, self.nbytes)
         return host
-
-    def __del__(self) -> None:
-        if getattr(self, "_pointer", None):
-            self._lib.cuMemFree_v2(self._pointer)

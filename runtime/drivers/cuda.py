@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from ctypes import byref, c_char_p, c_int, c_void_p
+from ctypes import c_void_p
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from tilewright.errors import OutOfResources
 
 from . import libcuda
 from .base import Benchmarker, GPUDriver
-from .libcuda import check
+from .libcuda import call, check
 
 
 def _torch() -> Any:
@@ -22,19 +22,16 @@ def _torch() -> Any:
 
 
 @lru_cache(maxsize=64)
-def _attribute(attribute: int, device: int) -> int:
-    lib, value, handle = libcuda.library(), c_int(), c_int()
-    check(lib.cuDeviceGet(byref(handle), device), "cuDeviceGet")
-    check(lib.cuDeviceGetAttribute(byref(value), attribute, handle), "cuDeviceGetAttribute")
-    return value.value
+def _attribute(name: str, device: int) -> int:
+    """The value of `CU_DEVICE_ATTRIBUTE_<name>`."""
+    attribute = getattr(libcuda.api().CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    return call("cuDeviceGetAttribute", attribute, call("cuDeviceGet", device))
 
 
 @lru_cache(maxsize=1)
 def device_count() -> int:
     """Number of visible GPUs."""
-    count = c_int()
-    check(libcuda.library().cuDeviceGetCount(byref(count)), "cuDeviceGetCount")
-    return count.value
+    return call("cuDeviceGetCount")
 
 
 class CudaUtils:
@@ -44,13 +41,13 @@ class CudaUtils:
     def get_device_properties(device: int) -> dict[str, int]:
         """Sizes in bytes, clocks in kHz, bus width in bits."""
         names = {
-            "max_shared_mem": libcuda.MAX_SHARED_PER_BLOCK_OPTIN,
-            "max_num_regs": libcuda.MAX_REGISTERS,
-            "multiprocessor_count": libcuda.MULTIPROCESSORS,
-            "warpSize": libcuda.WARP_SIZE,
-            "sm_clock_rate": libcuda.CLOCK_RATE,
-            "mem_clock_rate": libcuda.MEMORY_CLOCK_RATE,
-            "mem_bus_width": libcuda.MEMORY_BUS_WIDTH,
+            "max_shared_mem": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+            "max_num_regs": "MAX_REGISTERS_PER_BLOCK",
+            "multiprocessor_count": "MULTIPROCESSOR_COUNT",
+            "warpSize": "WARP_SIZE",
+            "sm_clock_rate": "CLOCK_RATE",
+            "mem_clock_rate": "MEMORY_CLOCK_RATE",
+            "mem_bus_width": "GLOBAL_MEMORY_BUS_WIDTH",
         }
         return {name: _attribute(attribute, device) for name, attribute in names.items()}
 
@@ -60,25 +57,19 @@ class CudaUtils:
 
     @staticmethod
     def unload_module(module: int) -> None:
-        check(libcuda.library().cuModuleUnload(module), "cuModuleUnload")
+        call("cuModuleUnload", libcuda.api().CUmodule(module))
 
 
 def ensure_context() -> int:
     """Index of the device of this thread's context; without one, device 0's primary context (the one torch uses) is made current."""
-    lib, context, device = libcuda.library(), c_void_p(), c_int()
-    check(lib.cuCtxGetCurrent(byref(context)), "cuCtxGetCurrent")
-    if not context.value:
+    if not int(call("cuCtxGetCurrent")):
         use_device(0)
-    check(lib.cuCtxGetDevice(byref(device)), "cuCtxGetDevice")
-    return device.value
+    return int(call("cuCtxGetDevice"))
 
 
 def use_device(device: int) -> None:
     """Make the primary context of a device current in this thread."""
-    lib, context, handle = libcuda.library(), c_void_p(), c_int()
-    check(lib.cuDeviceGet(byref(handle), device), "cuDeviceGet")
-    check(lib.cuDevicePrimaryCtxRetain(byref(context), handle), "cuDevicePrimaryCtxRetain")
-    check(lib.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+    call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", device)))
 
 
 def load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
@@ -86,24 +77,25 @@ def load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[int
 
     `shared` is the bytes of dynamic shared memory that a block needs. Raises OutOfResources if the device has less.
     """
-    limit = _attribute(libcuda.MAX_SHARED_PER_BLOCK_OPTIN, device)
+    limit = _attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device)
     if shared > limit:
         raise OutOfResources(shared, limit, "shared memory")
     if ensure_context() != device:
         use_device(device)
-    lib, module, function, value = libcuda.library(), c_void_p(), c_void_p(), c_int()
-    check(lib.cuModuleLoadData(byref(module), c_char_p(binary)), f"loading kernel {name}")
-    check(lib.cuModuleGetFunction(byref(function), module, name.encode()), f"finding kernel {name}")
-    found = []
-    for attribute in (libcuda.FUNC_NUM_REGS, libcuda.FUNC_LOCAL_SIZE, libcuda.FUNC_MAX_THREADS, libcuda.FUNC_STATIC_SHARED):
-        check(lib.cuFuncGetAttribute(byref(value), attribute, function), "cuFuncGetAttribute")
-        found.append(value.value)
-    n_regs, local, n_max_threads, static = found
+    module = call("cuModuleLoadData", binary, what=f"loading kernel {name}")
+    function = call("cuModuleGetFunction", module, name.encode(), what=f"finding kernel {name}")
+    attributes = libcuda.api().CUfunction_attribute
+
+    def attribute(name: str) -> int:
+        return call("cuFuncGetAttribute", getattr(attributes, f"CU_FUNC_ATTRIBUTE_{name}"), function)
+
+    static = attribute("SHARED_SIZE_BYTES")
     if shared + static > limit:
         raise OutOfResources(shared + static, limit, "shared memory")
     if shared > 49152:  # what a block may use without asking for more
-        check(lib.cuFuncSetAttribute(function, libcuda.FUNC_MAX_DYNAMIC_SHARED, limit - static), "cuFuncSetAttribute")
-    return module.value, function.value, n_regs, local // 4, n_max_threads
+        call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limit - static)
+    n_spills = attribute("LOCAL_SIZE_BYTES") // 4
+    return int(module), int(function), attribute("NUM_REGS"), n_spills, attribute("MAX_THREADS_PER_BLOCK")
 
 
 class CudaDriver(GPUDriver):
@@ -137,8 +129,8 @@ class CudaDriver(GPUDriver):
         return torch._C._cuda_getCurrentRawStream(device) if torch else 0
 
     def launch_function(self) -> Any:
-        """`cuLaunchKernelEx` without declared argument types: arguments that are ctypes objects already need no conversion."""
-        return libcuda.library()["cuLaunchKernelEx"]
+        """`(config, function, pointers, None)` -> status: `cuLaunchKernelEx` through ctypes."""
+        return libcuda.launch_function()
 
     def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple[int, int, int], function: c_void_p) -> None:
         """After a launch that returned `status`: nothing for an empty grid, a retry if the thread had no context, else RuntimeError."""
@@ -146,7 +138,7 @@ class CudaDriver(GPUDriver):
             return
         if status in libcuda.NO_CONTEXT:
             use_device(self.get_current_device())
-            status = libcuda.library().cuLaunchKernelEx(frame[1], function, frame[2], None)
+            status = libcuda.launch_function()(frame[1], function, frame[2], None)
         check(status, f"launch of {kernel.name}, grid {grid}")
 
     def device_and_stream(self, scope: dict[str, Any], tables: dict[int, dict]) -> tuple[list[str], str]:
@@ -174,7 +166,7 @@ class CudaDriver(GPUDriver):
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         at = self.get_current_device() if device is None else device
-        return _attribute(libcuda.CAPABILITY_MAJOR, at), _attribute(libcuda.CAPABILITY_MINOR, at)
+        return _attribute("COMPUTE_CAPABILITY_MAJOR", at), _attribute("COMPUTE_CAPABILITY_MINOR", at)
 
     def get_current_target(self) -> GPUTarget:
         major, minor = self.get_device_capability()

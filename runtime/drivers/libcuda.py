@@ -1,8 +1,8 @@
-"""The CUDA driver library through ctypes.
+"""The CUDA driver, through cuda-python: `cuda.bindings.driver`, imported on first use.
 
-Measured here with a library that does nothing: `cuLaunchKernelEx` with prebuilt arguments costs 0.40 us through ctypes, 0.78 us through
-`cuda.bindings.driver` (`cuLaunchKernel`: 1.2 us), and importing `cuda.bindings.driver` costs 121 ms, a quarter of the start of a program
-whose kernels are all cached. ctypes releases the GIL around each call.
+One call is made another way, the launch: `launch_function` calls `cuLaunchKernelEx` at the address that the driver gives, through ctypes
+with prebuilt arguments. Measured with a function that does nothing, that costs 0.40 us; `cuda.bindings.driver.cuLaunchKernelEx` costs
+0.78 us and `cuLaunchKernel` 1.2 us. Both release the GIL.
 """
 
 from __future__ import annotations
@@ -10,55 +10,25 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import c_int, c_uint, c_void_p
 from functools import lru_cache
 from typing import Any
 
 from tilewright import knobs
+from tilewright.errors import ToolchainError
 
-#: CUdevice_attribute
-MAX_SHARED_PER_BLOCK_OPTIN = 97
-CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
-MULTIPROCESSORS, MAX_REGISTERS, WARP_SIZE, CLOCK_RATE, MEMORY_CLOCK_RATE, MEMORY_BUS_WIDTH = 16, 12, 10, 13, 36, 37
+#: The oldest release of cuda-bindings that works.
+OLDEST_BINDINGS = (12, 8)
+INSTALL = "pip install 'cuda-bindings>=12.8'"
 
-#: CUfunction_attribute
-FUNC_MAX_THREADS, FUNC_STATIC_SHARED, FUNC_LOCAL_SIZE, FUNC_NUM_REGS = 0, 1, 3, 4
-FUNC_MAX_DYNAMIC_SHARED, FUNC_PREFERRED_CARVEOUT, FUNC_NON_PORTABLE_CLUSTER = 8, 9, 14
-
-#: CUpointer_attribute
-POINTER_DEVICE_POINTER = 3
+#: The CUDA version, as the driver counts them, whose `cuLaunchKernelEx` is called.
+_LAUNCH_VERSION = 12000
 
 #: CUlaunchAttributeID
 LAUNCH_COOPERATIVE, LAUNCH_CLUSTER_DIMENSION, LAUNCH_CLUSTER_POLICY, LAUNCH_PDL = 2, 4, 5, 6
 
 #: Errors of a call in a thread that has no context yet.
 NO_CONTEXT = (3, 201)
-
-_SIGNATURES: dict[str, tuple] = {
-    "cuInit": (c_uint,),
-    "cuDeviceGetCount": (POINTER(c_int),),
-    "cuDeviceGet": (POINTER(c_int), c_int),
-    "cuDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
-    "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
-    "cuCtxGetCurrent": (POINTER(c_void_p),),
-    "cuCtxSetCurrent": (c_void_p,),
-    "cuCtxGetDevice": (POINTER(c_int),),
-    "cuCtxSynchronize": (),
-    "cuModuleLoadData": (POINTER(c_void_p), c_void_p),
-    "cuModuleUnload": (c_void_p,),
-    "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
-    "cuFuncGetAttribute": (POINTER(c_int), c_int, c_void_p),
-    "cuFuncSetAttribute": (c_void_p, c_int, c_int),
-    "cuFuncSetCacheConfig": (c_void_p, c_int),
-    "cuMemAlloc_v2": (POINTER(c_void_p), c_size_t),
-    "cuMemFree_v2": (c_size_t,),
-    "cuMemcpyHtoD_v2": (c_size_t, c_void_p, c_size_t),
-    "cuMemcpyDtoH_v2": (c_void_p, c_size_t, c_size_t),
-    "cuPointerGetAttribute": (c_void_p, c_int, c_size_t),
-    "cuLaunchKernelEx": (c_void_p, c_void_p, c_void_p, c_void_p),
-    "cuGetErrorName": (c_int, POINTER(c_char_p)),
-    "cuGetErrorString": (c_int, POINTER(c_char_p)),
-}
 
 _ADVICE = {
     1: "check the grid: its dimensions must be below 2^31 x 65536 x 65536",
@@ -74,7 +44,7 @@ _ADVICE = {
 
 
 def library_name() -> str:
-    """The file that is loaded: `TRITON_LIBCUDA_PATH` (a file or its folder) or the system's."""
+    """The file of the driver: `TRITON_LIBCUDA_PATH` (a file or its folder) or the system's."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     path = knobs.nvidia.libcuda_path
     if path:
@@ -82,38 +52,72 @@ def library_name() -> str:
     return name
 
 
-@lru_cache(maxsize=1)
-def library() -> Any:
-    """The library, its functions declared; raises RuntimeError if there is no driver."""
+def _bindings() -> Any:
+    """`cuda.bindings.driver`; raises ToolchainError if cuda-bindings is missing or too old."""
     try:
-        lib = ctypes.CDLL(library_name())
+        from cuda import bindings
+        from cuda.bindings import driver
+    except ImportError as e:
+        raise ToolchainError(f"cuda-bindings is needed to use an NVIDIA GPU ({e}): {INSTALL}") from e
+    if tuple(map(int, bindings.__version__.split(".")[:2])) < OLDEST_BINDINGS:
+        raise ToolchainError(f"cuda-bindings {bindings.__version__} is installed, and 12.8 or newer is needed: {INSTALL}")
+    return driver
+
+
+@lru_cache(maxsize=1)
+def api() -> Any:
+    """`cuda.bindings.driver`, the driver initialized. Raises RuntimeError if there is no driver or no GPU, else as `_bindings`."""
+    try:
+        # Loaded first so that it is the one that cuda.bindings finds, and a machine without one imports nothing.
+        ctypes.CDLL(library_name())
     except OSError as e:
         raise RuntimeError(
             f"no NVIDIA driver: {library_name()} cannot be loaded ({e}). Kernels can be compiled without a GPU "
             f"(tilewright.compile with a target), and run in the interpreter with TRITON_INTERPRET=1"
         ) from e
-    for name, arguments in _SIGNATURES.items():
-        getattr(lib, name).argtypes = arguments
-    check(lib.cuInit(0), "cuInit", lib)
-    return lib
+    driver = _bindings()
+    (status,) = driver.cuInit(0)
+    if status:
+        raise RuntimeError(_message(driver, int(status), "cuInit"))
+    return driver
 
 
-def check(status: int, what: str, lib: Any = None) -> None:
+def call(name: str, *args: Any, what: str | None = None) -> Any:
+    """Call a function of the driver: its result, if it has one. RuntimeError says `what` failed (default: the function's name)."""
+    status, *results = getattr(api(), name)(*args)
+    check(int(status), what or name)
+    return results[0] if results else None
+
+
+def check(status: int, what: str) -> None:
     """Raise RuntimeError, with the error's name and advice, unless `status` is success."""
     if status:
-        raise RuntimeError(f"Triton Error [CUDA]: {describe(status, lib)} (in {what})")
+        raise RuntimeError(_message(api(), status, what))
 
 
-def describe(status: int, lib: Any = None) -> str:
-    """Name and text of a driver error, and what to do about it."""
-    lib = lib or library()
-    texts = []
-    for function in (lib.cuGetErrorName, lib.cuGetErrorString):
-        text = c_char_p()
-        function(status, byref(text))
-        texts.append((text.value or b"unknown error").decode())
+def _message(driver: Any, status: int, what: str) -> str:
+    try:
+        result = driver.CUresult(status)
+        text = ": ".join(function(result)[1].decode() for function in (driver.cuGetErrorName, driver.cuGetErrorString))
+    except ValueError:  # newer than these bindings
+        text = f"error {status}"
     advice = _ADVICE.get(status)
-    return f"{texts[0]}: {texts[1]}" + (f"; {advice}" if advice else "")
+    return f"Triton Error [CUDA]: {text}{f'; {advice}' if advice else ''} (in {what})"
+
+
+@lru_cache(maxsize=1)
+def launch_function() -> Any:
+    """`cuLaunchKernelEx` as ctypes calls it: no argument types are declared, since arguments that are ctypes objects need no conversion."""
+    driver = api()
+    status, address, *_ = driver.cuGetProcAddress(b"cuLaunchKernelEx", _LAUNCH_VERSION, 0)
+    check(int(status), "finding cuLaunchKernelEx")
+    return ctypes.CFUNCTYPE(c_int)(address)
+
+
+def is_accessible(pointer: int) -> bool:
+    """Whether a kernel may use the address: memory of a GPU, pinned or managed memory."""
+    driver = api()
+    return not driver.cuPointerGetAttribute(driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, pointer)[0]
 
 
 class LaunchConfig(ctypes.Structure):
@@ -133,9 +137,3 @@ class LaunchAttribute(ctypes.Structure):
     """CUlaunchAttribute: an id and a value of 64 bytes."""
 
     _fields_ = [("id", c_int), ("pad", c_uint), ("value", c_uint * 16)]
-
-
-def is_accessible(pointer: int) -> bool:
-    """Whether a kernel may use the address: memory of a GPU, pinned or managed memory."""
-    where = c_void_p()
-    return library().cuPointerGetAttribute(byref(where), POINTER_DEVICE_POINTER, pointer) == 0

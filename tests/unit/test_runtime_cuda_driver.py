@@ -1,85 +1,112 @@
-"""The CUDA driver's logic over a library that is played by Python: contexts, loading, limits, errors, launches in new threads."""
+"""The CUDA driver's logic over a `cuda.bindings.driver` that is played by Python: contexts, loading, limits, errors, launches."""
 
 from __future__ import annotations
 
 import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from fake_gpu import Tensor, fake_compile
 
 import tilewright.runtime.jit as jit_module
-from tilewright.errors import OutOfResources
+from tilewright.errors import OutOfResources, ToolchainError
 from tilewright.runtime import driver
 from tilewright.runtime.drivers import cuda, libcuda
 from tilewright.runtime.jit import jit
 
-FUNCTION_ATTRIBUTES = {libcuda.FUNC_NUM_REGS: 40, libcuda.FUNC_LOCAL_SIZE: 8, libcuda.FUNC_MAX_THREADS: 768, libcuda.FUNC_STATIC_SHARED: 16}
-DEVICE_ATTRIBUTES = {libcuda.CAPABILITY_MAJOR: 9, libcuda.CAPABILITY_MINOR: 0, libcuda.MAX_SHARED_PER_BLOCK_OPTIN: 232448}
+DEVICE_ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448}
+FUNCTION_ATTRIBUTES = {"NUM_REGS": 40, "LOCAL_SIZE_BYTES": 8, "MAX_THREADS_PER_BLOCK": 768, "SHARED_SIZE_BYTES": 16}
 
 
-class FakeLibrary:
-    """libcuda with two devices. `fail` maps a function to the status that it returns."""
+class FakeBindings:
+    """`cuda.bindings.driver` with two devices. `fail` maps a function to the status that it returns."""
+
+    CUdevice_attribute = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": value for name, value in DEVICE_ATTRIBUTES.items()})
+    CUfunction_attribute = SimpleNamespace(
+        **{f"CU_FUNC_ATTRIBUTE_{name}": value for name, value in FUNCTION_ATTRIBUTES.items()},
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic",
+    )
+    CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_POINTER=3)
 
     def __init__(self) -> None:
         self.context, self.calls, self.fail, self.launched = 0, [], {}, []
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+        self._launch = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(self.launch)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu"):
             raise AttributeError(name)
 
-        def call(*args: Any) -> int:
+        def call(*args: Any) -> tuple:
             self.calls.append(name)
-            return self.fail.get(name, 0) or self.answer(name, args)
+            status = self.fail.get(name, 0)
+            return (status,) if status else self.answer(name, args)
 
         return call
 
-    def answer(self, name: str, args: tuple) -> int:
-        out = getattr(args[0], "_obj", None) if args else None
+    @staticmethod
+    def CUresult(status: int) -> int:
+        if status > 1000:
+            raise ValueError(f"{status} is not a valid CUresult")
+        return status
+
+    def answer(self, name: str, args: tuple) -> tuple:
         if name == "cuDeviceGetCount":
-            out.value = 2
-        elif name == "cuDeviceGet":
-            out.value = args[1]
-        elif name == "cuDeviceGetAttribute":
-            out.value = DEVICE_ATTRIBUTES[args[1]]
-        elif name == "cuCtxGetCurrent":
-            out.value = self.context
-        elif name == "cuDevicePrimaryCtxRetain":
-            out.value = 500 + args[1].value
-        elif name == "cuCtxSetCurrent":
-            self.context = args[0].value
-        elif name == "cuCtxGetDevice":
-            out.value = self.context - 500
-        elif name in ("cuModuleLoadData", "cuModuleGetFunction"):
-            out.value = 700 + len(self.calls)
-        elif name == "cuFuncGetAttribute":
-            out.value = FUNCTION_ATTRIBUTES[args[1]]
-        elif name == "cuPointerGetAttribute":
-            return 0 if args[2] >= 4096 else 1
-        elif name == "cuLaunchKernelEx":
-            if not self.context:
-                return libcuda.NO_CONTEXT[1]
-            config = libcuda.LaunchConfig.from_address(args[0].value)
-            self.launched.append((self.context - 500, tuple(config.grid)))
-            return 1 if 0 in tuple(config.grid) else 0
-        elif name in ("cuGetErrorName", "cuGetErrorString"):
-            args[1]._obj.value = b"CUDA_ERROR_SOMETHING"
-        return 0
+            return 0, 2
+        if name in ("cuDeviceGet", "cuDeviceGetAttribute", "cuFuncGetAttribute"):
+            return 0, args[0]  # an attribute is its own value here
+        if name == "cuCtxGetCurrent":
+            return 0, self.context
+        if name == "cuDevicePrimaryCtxRetain":
+            return 0, 500 + args[0]
+        if name == "cuCtxSetCurrent":
+            self.context = args[0]
+        if name == "cuCtxGetDevice":
+            return 0, self.context - 500
+        if name in ("cuModuleLoadData", "cuModuleGetFunction"):
+            return 0, 700 + len(self.calls)
+        if name == "cuPointerGetAttribute":
+            return (0, args[1]) if args[1] >= 4096 else (1,)
+        if name == "cuGetProcAddress":
+            return 0, ctypes.cast(self._launch, ctypes.c_void_p).value, 0
+        if name in ("cuGetErrorName", "cuGetErrorString"):
+            return 0, b"CUDA_ERROR_SOMETHING"
+        return (0,)
+
+    def launch(self, config: int, function: int, pointers: int, extra: int | None) -> int:
+        if "cuLaunchKernelEx" in self.fail:
+            return self.fail["cuLaunchKernelEx"]
+        if not self.context:
+            return libcuda.NO_CONTEXT[1]
+        grid = tuple(libcuda.LaunchConfig.from_address(config).grid)
+        self.launched.append((self.context - 500, grid))
+        return 1 if 0 in grid else 0
+
+
+def clear_caches() -> None:
+    for cached in (cuda.device_count, cuda._attribute, libcuda.api, libcuda.launch_function):
+        cached.cache_clear()
+
+
+def install(monkeypatch, bindings: Any, version: str = "12.8.0") -> None:
+    """Make `bindings` what `from cuda.bindings import driver` gives; None: cuda-bindings is not installed."""
+    package, parent = ModuleType("cuda.bindings"), ModuleType("cuda")
+    package.__version__, package.driver, parent.bindings = version, bindings, package
+    monkeypatch.setitem(sys.modules, "cuda", parent if bindings else None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", package if bindings else None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
+    monkeypatch.setattr(libcuda, "library_name", lambda: None)  # ctypes gives the process itself
+    monkeypatch.setattr(cuda, "_torch", lambda: None)
 
 
 @pytest.fixture
 def lib(monkeypatch):
-    fake = FakeLibrary()
-    monkeypatch.setattr(libcuda, "library", lambda: fake)
-    monkeypatch.setattr(cuda, "_torch", lambda: None)
-    for cached in (cuda.device_count, cuda._attribute):
-        cached.cache_clear()
+    clear_caches()
+    fake = FakeBindings()
+    install(monkeypatch, fake)
     yield fake
-    for cached in (cuda.device_count, cuda._attribute):
-        cached.cache_clear()
+    clear_caches()
 
 
 @pytest.fixture
@@ -161,16 +188,51 @@ def fill(x, n):
 
 
 def test_no_driver(monkeypatch):
-    libcuda.library.cache_clear()
+    clear_caches()
     monkeypatch.setattr(libcuda, "library_name", lambda: "libno-such-driver.so.1")
     with pytest.raises(RuntimeError, match="no NVIDIA driver: libno-such-driver.so.1 cannot be loaded.*TRITON_INTERPRET=1"):
-        libcuda.library()
-    assert not cuda.CudaDriver.is_active() or "torch" in __import__("sys").modules
-    libcuda.library.cache_clear()
+        libcuda.api()
+    assert not cuda.CudaDriver.is_active() or "torch" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("bindings", "version", "message"),
+    [
+        (None, "", "cuda-bindings is needed to use an NVIDIA GPU.*pip install 'cuda-bindings>=12.8'"),
+        (FakeBindings(), "11.8.7", "cuda-bindings 11.8.7 is installed, and 12.8 or newer is needed: pip install 'cuda-bindings>=12.8'"),
+    ],
+)
+def test_cuda_bindings_missing_or_too_old(monkeypatch, bindings, version, message):
+    clear_caches()
+    install(monkeypatch, bindings, version)
+    with pytest.raises(ToolchainError, match=message):
+        libcuda.api()
+
+
+def test_no_visible_gpu(lib):
+    lib.fail["cuInit"] = 100
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_SOMETHING.*no GPU is visible.*in cuInit"):
+        libcuda.api()
+    assert not cuda.CudaDriver.is_active() or "torch" in sys.modules
+
+
+def test_an_error_that_the_bindings_do_not_know(lib):
+    with pytest.raises(RuntimeError, match=r"Triton Error \[CUDA\]: error 4321 \(in something\)"):
+        libcuda.check(4321, "something")
 
 
 def test_is_accessible(lib):
     assert libcuda.is_accessible(8192) and not libcuda.is_accessible(16)
+
+
+def test_device_properties(lib):
+    lib.CUdevice_attribute = SimpleNamespace(**vars(FakeBindings.CUdevice_attribute))
+    for i, name in enumerate(
+        ("MAX_REGISTERS_PER_BLOCK", "MULTIPROCESSOR_COUNT", "WARP_SIZE", "CLOCK_RATE", "MEMORY_CLOCK_RATE", "GLOBAL_MEMORY_BUS_WIDTH")
+    ):
+        setattr(lib.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}", i)
+    properties = cuda.CudaUtils.get_device_properties(0)
+    assert properties["max_shared_mem"] == 232448 and properties["warpSize"] == 2 and len(properties) == 7
 
 
 def test_attribute_structure():
