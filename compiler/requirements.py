@@ -6,7 +6,10 @@ import importlib
 import importlib.util
 import os
 import re
+import sys
 from functools import lru_cache
+from types import ModuleType
+from typing import Any
 
 from tilewright.errors import ToolchainError
 
@@ -29,9 +32,33 @@ def check_mlir() -> None:
             if version is not None and not version.startswith(MLIR_RELEASE + "."):
                 raise ToolchainError(f"{distribution} {version} is installed, and {MLIR_RELEASE} is needed: {INSTALL}")
     try:
-        importlib.import_module("mlir.ir")
+        _import_ir()
     except ImportError as e:
         raise ToolchainError(f"MLIR's Python bindings cannot be loaded ({e}): {INSTALL}") from e
+
+
+class _DeferredNumPy(ModuleType):
+    """Stands for NumPy in a module that imports it and may never use it: imports it when something is read."""
+
+    def __getattr__(self, name: str) -> Any:
+        _withdraw(self)
+        return getattr(importlib.import_module("numpy"), name)
+
+
+def _withdraw(stand_in: ModuleType) -> None:
+    if sys.modules.get("numpy") is stand_in:
+        del sys.modules["numpy"]
+
+
+def _import_ir() -> None:
+    """Import `mlir.ir` without NumPy, 110 ms, which it uses only in builders of dense attributes from lists."""
+    importlib.import_module("mlir._mlir_libs._mlir.ir")  # what takes long, before NumPy is replaced for an instant
+    stand_in = _DeferredNumPy("numpy")
+    sys.modules.setdefault("numpy", stand_in)
+    try:
+        importlib.import_module("mlir.ir")
+    finally:
+        _withdraw(stand_in)
 
 
 def _version_beside(package_folder: str, distribution: str) -> str | None:

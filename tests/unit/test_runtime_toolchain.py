@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -275,3 +277,18 @@ def test_the_listener_hears_of_each_compilation(empty_cache):
     assert [facts["cache_hit"] for facts in heard] == [False, True]
     assert set(heard[0]["times"]) == {"frontend", "ptx", "cubin"}
     assert os.path.isfile(heard[1]["metadata_group"]["cubin"])
+
+
+def test_the_compiler_starts_without_numpy_which_mlir_gets_when_it_asks():
+    code = """
+import sys
+from tilewright.compiler.requirements import check_mlir
+check_mlir()
+import mlir.ir as ir
+assert "numpy" not in sys.modules, "importing mlir.ir imported NumPy"
+with ir.Context(), ir.Location.unknown():
+    values = ir.AttrBuilder.get("I32ElementsAttr")([1, 2], context=ir.Context.current)
+import numpy
+assert list(values) == [1, 2] and numpy.__name__ == "numpy" and type(numpy).__name__ == "module"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
