@@ -185,7 +185,7 @@ REDUCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "source", "result", "kind"), REDUCTIONS, ids=str)
+@pytest.mark.parametrize(("function", "source", "result", "kind"), REDUCTIONS, ids=lambda v: getattr(v, "__name__", str(v)))
 def test_reduction_types(k, function, source, result, kind):
     assert function(k.value(source, 16), 0).dtype is result
     assert k.names()[-1] == kind

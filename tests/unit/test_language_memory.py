@@ -108,7 +108,7 @@ ATOMICS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "ty", "kinds"), ATOMICS, ids=str)
+@pytest.mark.parametrize(("function", "ty", "kinds"), ATOMICS, ids=lambda v: getattr(v, "__name__", str(v)))
 def test_atomic(k, function, ty, kinds):
     r = function(k.value(tl.pointer_type(ty), 16), k.value(ty, 16), mask=k.value(tl.int1, 16), sem="relaxed", scope="cta")
     assert r.type is tl.block_type(ty, (16,))
