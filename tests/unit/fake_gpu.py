@@ -35,6 +35,7 @@ class FakeDriver(GPUDriver):
         self.launches: list[dict[str, Any]] = []
         self.kernels: dict[int, CompiledKernel] = {}
         self.loads = 0
+        self.encoded: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
 
     @staticmethod
     def is_active() -> bool:
@@ -72,6 +73,10 @@ class FakeDriver(GPUDriver):
         self.kernels[kernel.function] = kernel
         return GenericLauncher(kernel, self)
 
+    def encode_tensor_map(self, descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> bytes:
+        self.encoded.append((base, tuple(shape), tuple(strides)))
+        return struct.pack("<2Q", base, len(self.encoded)).ljust(128, b"\0")
+
     def launch_function(self) -> Any:
         return self._launch
 
@@ -88,15 +93,17 @@ class FakeDriver(GPUDriver):
         kernel = self.kernels[function.value]
         kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
         leaves = leaf_kinds(tuple(kinds))
-        table = (ctypes.c_void_p * len(leaves)).from_address(pointers.value)
+        descriptors = getattr(kernel.metadata, "tma_descriptors", ())
+        table = (ctypes.c_void_p * (len(leaves) + len(descriptors))).from_address(pointers.value)
         values = []
-        for kind, at in zip(leaves, table, strict=True):
+        for kind, at in zip(leaves, table):
             code = "Q" if kind.startswith("*") else FORMATS[kind]
             values.append(struct.unpack("<" + code, ctypes.string_at(at, struct.calcsize("<" + code)))[0])
         attributes = (libcuda.LaunchAttribute * c.count).from_address(c.attributes) if c.count else ()
         self.launches.append(
             {
                 "values": values,
+                "maps": [ctypes.string_at(at, 128) for at in table[len(leaves) :]],
                 "grid": tuple(c.grid),
                 "block": tuple(c.block),
                 "shared": c.shared,
@@ -115,8 +122,8 @@ def leaf_kinds(kind: Any) -> list[str]:
     return [] if kind == "constexpr" else [kind]
 
 
-def fake_compile(compiled: list) -> Any:
-    """A stand-in for `compile` that appends (source, options) to `compiled`."""
+def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None) -> Any:
+    """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take tensor maps for `descriptors`."""
 
     def compile(src: Any, target: Any = None, options: dict[str, Any] | None = None) -> CompiledKernel:
         from tilewright.compiler.backends import make_backend
@@ -124,6 +131,7 @@ def fake_compile(compiled: list) -> Any:
         parsed = make_backend(target).parse_options(options or {})
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
+        metadata["tma_descriptors"] = descriptors or []
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

@@ -69,7 +69,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("ty", "number", "want"), NUMBERS, ids=str)
+@pytest.mark.parametrize(("ty", "number", "want"), NUMBERS)
 def test_numbers_take_the_tensors_type(k, ty, number, want):
     x = k.value(ty, 16)
     assert (x + number).dtype is want
@@ -132,7 +132,7 @@ OPERATORS = [
 ]
 
 
-@pytest.mark.parametrize(("operator", "ty", "kind", "result"), OPERATORS, ids=str)
+@pytest.mark.parametrize(("operator", "ty", "kind", "result"), OPERATORS)
 def test_operator(k, operator, ty, kind, result):
     r = operator(k.value(ty, 4, 1), k.value(ty, 8))
     assert r.dtype is result
@@ -182,7 +182,6 @@ def test_python_numbers_on_the_left(k):
         (lambda p, f: tl.exp(f.to(tl.float16)), ValueError, r"Expected dtype \['fp32', 'fp64'\] but got fp16"),
         (lambda p, f: tl.maximum(f, f, True), TypeError, "propagate_nan must be"),
     ],
-    ids=str,
 )
 def test_refused(k, operation, error, message):
     with pytest.raises(error, match=message):
@@ -258,7 +257,7 @@ CASTS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "operations"), CASTS, ids=str)
+@pytest.mark.parametrize(("source", "target", "operations"), CASTS)
 def test_cast(k, source, target, operations):
     x = k.value(source, 8)
     r = x.to(target)

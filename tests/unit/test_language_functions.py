@@ -231,7 +231,7 @@ DOTS = [
 ]
 
 
-@pytest.mark.parametrize(("a", "b", "keywords", "result"), DOTS, ids=str)
+@pytest.mark.parametrize(("a", "b", "keywords", "result"), DOTS)
 def test_dot(k, a, b, keywords, result):
     r = tl.dot(k.value(a, 16, 32), k.value(b, 32, 8), **keywords)
     assert r.type is tl.block_type(result, (16, 8))
