@@ -162,14 +162,18 @@ class JITFunction(KernelInterface, KernelFunction):
         if formats is None:
             return
         classes = tuple(map(type, bound.values()))
+        maps = kernel.run.maps
+        # What the tensor maps depend on: the kernel's parameters, one for each argument that is passed.
+        passed = [bound[p.name] for p in self.params if p.num in formats and kinds[p.num] != "constexpr"] if maps is not None else []
+        values = [value.data_ptr() if hasattr(value, "data_ptr") else value for value in passed]
         with self._lock:
             found = self._launchers.get(classes)
             key = found.key(self, bound, options) if found is not None else None
             # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
-            if found is None or found.formats != formats or (self.used_global_vals and found.has(key, device)):
+            if found is None or found.formats != formats or (self.used_global_vals and found.has(key, device, maps, values)):
                 found = self._launchers[classes] = FastLauncher(self, classes, formats, self._miss, driver.active)
                 key = found.key(self, bound, options)
-            found.add(key, kinds, kernel, device)
+            found.add(key, kinds, kernel, device, maps, values)
             self._current, self._fast = found, found.function
 
     # Compiling

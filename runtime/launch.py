@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .arrays import is_array, on_gpu, pointer_and_code
 from .drivers import libcuda
+from .tensor_maps import MAX_CACHED, TENSOR_MAP_BYTES, TensorMaps
 
 #: type of the signature -> format of `struct`; bf16 is packed as its bits.
 FORMATS = {"u1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
@@ -73,16 +74,24 @@ def attributes_of(metadata: Any) -> list[tuple[int, tuple[int, ...]]]:
     return found
 
 
-def make_frame(layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]]) -> Frame:
-    """A frame whose kernel takes the values number `passed` of the layout, in that order: (memory, config, pointers to the values)."""
+def make_frame(
+    layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: Sequence[bytes] = ()
+) -> Frame:
+    """A frame whose kernel takes the values number `passed` of the layout, in that order, and then the tensor maps `maps`, which are
+    written here: (memory, config, pointers to the values)."""
     config_size = ctypes.sizeof(libcuda.LaunchConfig)
     attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
     pointers_at = layout.config + config_size
-    attributes_at = pointers_at + 8 * max(len(passed), 1)
-    memory = bytearray(attributes_at + attribute_size * len(attributes))
+    attributes_at = pointers_at + 8 * max(len(passed) + len(maps), 1)
+    maps_at = attributes_at + attribute_size * len(attributes)
+    memory = bytearray(maps_at + TENSOR_MAP_BYTES * len(maps))
     base = ctypes.addressof((c_char * len(memory)).from_buffer(memory))
     for i, number in enumerate(passed):
         struct.pack_into("<Q", memory, pointers_at + 8 * i, base + layout.offsets[number])
+    for i, tensor_map in enumerate(maps):
+        at = maps_at + TENSOR_MAP_BYTES * i
+        memory[at : at + TENSOR_MAP_BYTES] = tensor_map
+        struct.pack_into("<Q", memory, pointers_at + 8 * (len(passed) + i), base + at)
     for i, (identifier, words) in enumerate(attributes):
         struct.pack_into(f"<i4x{len(words)}I", memory, attributes_at + attribute_size * i, identifier, *words)
     config = libcuda.LaunchConfig.from_buffer(memory, layout.config)
@@ -184,7 +193,9 @@ class GenericLauncher:
         self.num_ctas = metadata.num_ctas
         self.block = block_bytes(metadata.num_warps, getattr(metadata, "warp_size", 32), metadata.shared)
         self.attributes = attributes_of(metadata)
-        self.layouts: dict[tuple[str, ...], tuple[Packing, list[Frame]]] = {}
+        self.layouts: dict[tuple, tuple[Packing, list[Frame]]] = {}
+        self.descriptors = getattr(metadata, "tma_descriptors", ())
+        self.maps: TensorMaps | None = None
 
     def __call__(
         self,
@@ -214,13 +225,16 @@ class GenericLauncher:
         values = [convert(*leaf, self.driver.is_accessible) for leaf in leaves]
         if 0 in grid:
             return
-        if formats not in self.layouts:
-            self.layouts[formats] = (packing(formats), [])
-        layout, frames = self.layouts[formats]
+        maps = self._tensor_maps(leaves, values) if self.descriptors else ()
+        if (formats, maps) not in self.layouts:
+            if len(self.layouts) >= MAX_CACHED:
+                self.layouts.clear()
+            self.layouts[formats, maps] = (packing(formats), [])
+        layout, frames = self.layouts[formats, maps]
         try:
             frame = frames.pop()
         except IndexError:
-            frame = make_frame(layout, range(len(formats)), self.attributes)
+            frame = make_frame(layout, range(len(formats)), self.attributes, maps)
         memory, config, pointers = frame
         try:
             struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
@@ -230,3 +244,10 @@ class GenericLauncher:
         if status:
             self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
         frames.append(frame)
+
+    def _tensor_maps(self, leaves: Sequence[tuple[str, Any, str]], values: Sequence[Any]) -> tuple[bytes, ...]:
+        """The tensor maps that the kernel takes behind its other parameters."""
+        if self.maps is None:
+            kinds, names = [kind for kind, _, _ in leaves], [name for _, _, name in leaves]
+            self.maps = TensorMaps(self.name, self.descriptors, kinds, names, self.driver.encode_tensor_map)
+        return self.maps.of(values)

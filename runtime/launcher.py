@@ -10,7 +10,9 @@ Whatever it was not made for (another class, a hook, an option other than the us
             p0 = x.data_ptr()
             ...
             key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
-            pool, block, ctas, function, make, kernel = table[key]
+            pool, block, ctas, function, make, kernel, frames = table[key]
+            if frames is not None:          # a kernel with tensor maps: frames that hold those for these arguments
+                pool, make = frames(p0, p1, p2, n)
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -20,7 +22,7 @@ Whatever it was not made for (another class, a hook, an option other than the us
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import c_void_p
 from inspect import Parameter
 from typing import Any
@@ -30,6 +32,7 @@ from tilewright.compiler.frontend.function import KernelFunction
 
 from .arrays import on_gpu
 from .launch import Packing, attributes_of, block_bytes, format_of, make_frame, packing
+from .tensor_maps import MAX_CACHED, TensorMaps
 
 #: Options that are part of the generated signature; any other makes a launch take the general path.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -92,6 +95,7 @@ class FastLauncher:
         self.formats = formats
         self.layout: Packing = packing([formats[num] for num in sorted(formats)])
         self.tables: dict[int, dict[tuple, tuple]] = {}
+        self.frames: dict[tuple, dict[tuple, Any]] = {}
         self.function = self._build(fn, miss, driver)
 
     def _build(self, fn: KernelFunction, miss: Callable[..., Any], driver: Any) -> Callable[..., Any]:
@@ -125,7 +129,9 @@ class FastLauncher:
             "    try:",
             *(f"        {line}" for line in reads),
             *(f"        {line}" for line in device),
-            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel = _tw_table[{key}]",
+            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_frames = _tw_table[{key}]",
+            "        if _tw_frames is not None:",
+            f"            _tw_pool, _tw_make = _tw_frames({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
             f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
             "        _tw_n = _tw_len(_tw_grid)",
@@ -204,23 +210,43 @@ class FastLauncher:
                 scope[f"_tw_p{param.num}"] = bound[param.name].data_ptr()
         return eval(self._key_code, {}, scope)
 
-    def has(self, key: tuple, device: int) -> bool:
-        """Whether the generated function finds a kernel under this key."""
-        return key in self.tables.get(device, ())
+    def has(self, key: tuple, device: int, maps: TensorMaps | None, values: Sequence[Any]) -> bool:
+        """Whether the generated function finds a kernel under this key, and its tensor maps for `values`."""
+        if key not in self.tables.get(device, ()):
+            return False
+        return maps is None or maps.key(values) in self.frames.get((key, device), ())
 
-    def add(self, key: tuple, kinds: list[Any], kernel: Any, device: int) -> None:
-        """Enter a loaded kernel; `kinds` are the types of its parameters."""
+    def add(
+        self, key: tuple, kinds: list[Any], kernel: Any, device: int, maps: TensorMaps | None = None, values: Sequence[Any] = ()
+    ) -> None:
+        """Enter a loaded kernel; `kinds` are the types of its parameters. If it takes tensor maps, they are those for `values`."""
         passed = [place for place, num in enumerate(sorted(self.formats)) if kinds[num] != "constexpr"]
-        layout, attributes = self.layout, attributes_of(kernel.metadata)
-
-        def make() -> tuple:
-            return make_frame(layout, passed, attributes)
-
-        block = block_bytes(kernel.metadata.num_warps, kernel.metadata.warp_size, kernel.metadata.shared)
         table = self.tables.setdefault(device, {})
-        if len(table) > 4096:  # a constant that never repeats: start over
+        frames = self.frames.get((key, device)) if maps is not None else None
+        if maps is not None:
+            if frames is None:
+                frames = self.frames[key, device] = {}
+            if len(frames) >= MAX_CACHED:
+                frames.clear()
+            frames[maps.key(values)] = [], self._maker(passed, kernel, maps.of(values))
+        if len(table) > MAX_CACHED:  # a constant that never repeats: start over
             table.clear()
-        table[key] = ([], block, kernel.metadata.num_ctas, c_void_p(kernel.function), make, kernel)
+            self.frames.clear()
+        block = block_bytes(kernel.metadata.num_warps, kernel.metadata.warp_size, kernel.metadata.shared)
+        select = _selector(frames, len(self.formats), [passed[number] for number in maps.used]) if maps is not None else None
+        make = self._maker(passed, kernel, ())
+        table[key] = ([], block, kernel.metadata.num_ctas, c_void_p(kernel.function), make, kernel, select)
+
+    def _maker(self, passed: list[int], kernel: Any, maps: Sequence[bytes]) -> Callable[[], tuple]:
+        attributes = attributes_of(kernel.metadata)
+        return lambda: make_frame(self.layout, passed, attributes, maps)
+
+
+def _selector(frames: dict[tuple, Any], count: int, used: list[int]) -> Callable[..., Any]:
+    """A function of `count` values that looks `frames` up by those of the numbers `used`; it raises KeyError."""
+    parameters = ", ".join(f"v{i}" for i in range(count))
+    key = "".join(f"v{i}, " for i in used)
+    return eval(f"lambda {parameters}: frames[({key})]", {"frames": frames})
 
 
 def _is_exact_key(cls: type) -> bool:

@@ -1,7 +1,8 @@
 """What a kernel is compiled for: from the arguments of a call to types, constants and divisibility.
 
 One argument gives a pair (type, key): the type string of the signature and what else the kernel is specialized on. "D" says that a value is
-a multiple of 16; a type "constexpr" that the value itself is compiled in, `key` then being the value. A tuple gives a tuple of each.
+a multiple of 16, "N" that a tensor descriptor pads with NaN, "R" that it rounds to tf32; a type "constexpr" that the value itself is
+compiled in, `key` then being the value. A tuple gives a tuple of each.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def specialize_value(value: Any, is_const: bool = False, specialize: bool = True
         return make(t for t, _ in pairs), make(k for _, k in pairs)
     if cls.__name__ == "constexpr" and hasattr(value, "value"):
         return "constexpr", value
-    if getattr(value, "__tilewright_jit__", False) or _is_language_object(value):
-        return "constexpr", value
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # a host tensor descriptor
         element = pointer_and_code(value.base)[1]
-        return f"tensordesc<{element}[{', '.join(map(str, value.block_shape))}]>", None
+        key = ("N" if value.padding == "nan" else "") + ("R" if value.round_f32_to_tf32 else "")
+        return f"tensordesc<{element}[{', '.join(map(str, value.block_shape))}]>", key or None
+    if getattr(value, "__tilewright_jit__", False) or _is_language_object(value):
+        return "constexpr", value
     if hasattr(cls, "__index__"):
         return _specialize_int(value.__index__(), specialize, align)
     raise TypeError(

@@ -214,6 +214,13 @@ class LayoutSolver:
         self.wants[node] = [self.home_or_default(src), layout]
         self.homes[node.results[0]] = layout
 
+    def _block_load(self, node: Node) -> None:
+        """A block passes shared memory, from where any layout can read it; this one reads it along its rows."""
+        result = node.results[0]
+        shape = self.tree.shape(result)
+        run = max(1, min(16 // element_bytes(self.tree.tensors[result].element_type), prod(shape) // self.machine.threads))
+        self.homes[result] = coalesced(shape, tuple(reversed(range(len(shape)))), run, self.machine)
+
     def _histogram(self, node: Node) -> None:
         self._want(node, self.home_or_default(node.operands[0]))
         self.homes[node.results[0]] = self.default(node.results[0])
@@ -364,6 +371,7 @@ def _left_comes_from_dot(node: Node, tree: Tree) -> bool:
 
 
 _RULES: dict[str, Callable[[LayoutSolver, Node], None]] = {
+    "tile.descriptor_load": LayoutSolver._block_load,
     "tile.dot": LayoutSolver._dot,
     "tile.reduce": LayoutSolver._region,
     "tile.scan": LayoutSolver._region,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from tilewright.dialects import tile
+
 from .tree import key
 
 # Operations that a pipelined load's address may be computed with: pure, and cheap enough to be done once more for a later iteration.
@@ -207,7 +209,7 @@ def base_argument(pointer: ir.Value) -> ir.Value | None:
         if isinstance(owner, ir.Block):
             parent = owner.owner.operation
             if parent.name == "func.func":
-                return pointer
+                return _described_argument(pointer) if tile.is_desc(pointer.type) else pointer
             if parent.name != "scf.for":
                 return None
             index = pointer.arg_number - 1
@@ -223,3 +225,12 @@ def base_argument(pointer: ir.Value) -> ir.Value | None:
         else:
             return None
     return None
+
+
+def _described_argument(descriptor: ir.Value) -> ir.Value | None:
+    """Return the function argument that a descriptor argument is based on (see `tile-host-descriptors`)."""
+    block = descriptor.owner
+    attributes = ir.ArrayAttr(block.owner.operation.attributes["arg_attrs"])[descriptor.arg_number]
+    if "tile.descriptor" not in attributes:
+        return None
+    return block.arguments[ir.IntegerAttr(attributes["tile.descriptor"]["argument"]).value]

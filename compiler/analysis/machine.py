@@ -29,6 +29,11 @@ class Machine:
         kind, _, arch = self.target.partition(":")
         return int(arch) if kind == "cuda" else 0
 
+    @property
+    def has_tma(self) -> bool:
+        """Whether the target copies blocks by TMA."""
+        return self.capability >= 90
+
     def write(self, module: ir.Operation) -> None:
         """Put the facts on the module."""
         i32 = ir.IntegerType.get_signless(32, module.context)

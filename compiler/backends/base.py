@@ -51,6 +51,9 @@ class Compilation:
 Stage = Callable[[Any, dict[str, Any], Compilation], Any]
 
 
+_ATTRIBUTES = {"D": ["tt.divisibility", 16], "N": ["tt.nan_padding", 1], "R": ["tt.round_tf32", 1]}
+
+
 class BaseBackend(ABC):
     """One family of GPUs. `binary_ext` names its last stage, whose output is the bytes that the driver loads; `option_names` are the
     keywords that a launch accepts."""
@@ -89,8 +92,8 @@ class BaseBackend(ABC):
         """Release what `prepare` started."""
 
     def parse_attr(self, code: str) -> list[list]:
-        """The parameter attributes that a specialization key stands for ("D": the value is a multiple of 16)."""
-        return [["tt.divisibility", 16]] if "D" in code else []
+        """The parameter attributes that a specialization key stands for (see `runtime/specialize.py`)."""
+        return [attribute for letter, attribute in _ATTRIBUTES.items() if letter in code]
 
     def pack_metadata(self, metadata: Any) -> tuple:
         """The part of the metadata that a launcher needs."""

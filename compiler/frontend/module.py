@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,8 @@ from mlir import ir
 
 from tilewright import dialects
 from tilewright.language import core, dtypes
+from tilewright.language.semantic.cast import convert
+from tilewright.language.semantic.descriptor import tensor_descriptor
 
 # the visitors register themselves
 from . import calls, control_flow, expressions, functions, statements  # noqa: F401
@@ -160,12 +163,46 @@ class _Kernel:
             raise ValueError(f"{name} is constexpr in the signature of {self.fn.__name__}, but constexprs lack {path}")
         parsed = dtypes.str_to_ty(ty)
         if isinstance(parsed, dtypes.tensor_descriptor_type):
-            raise NotImplementedError(
-                f"{name}: tensor descriptors made on the host are not supported yet; use tl.make_tensor_descriptor in the kernel"
-            )
+            return self._descriptor(name, parsed, {key for key, _ in self.attrs.get(path, ())})
         facts = {_FACTS[key]: int(value) for key, value in self.attrs.get(path, ()) if key in _FACTS}
-        self.arguments.append((name, parsed, facts))
-        return core.tensor(None, parsed)
+        return self._argument(name, parsed, facts)
+
+    def _argument(self, name: str, ty: dtypes.base_type, facts: dict[str, int]) -> core.tensor:
+        self.arguments.append((name, ty, facts))
+        return core.tensor(None, ty)
+
+    def _descriptor(self, name: str, ty: dtypes.tensor_descriptor_type, attrs: set[str]) -> _HostDescriptor:
+        """The arguments that a descriptor made on the host is passed as: base, shape, strides. TensorDescriptor checks their alignment."""
+        rank, size = len(ty.block_type.shape), max(8, ty.element_ty.primitive_bitwidth) // 8
+        base = self._argument(name, dtypes.pointer_type(ty.element_ty), {"tile.divisibility": 16})
+        shape = [self._argument(f"{name}_shape_{i}", dtypes.int32, {}) for i in range(rank)]
+        aligned = {"tile.divisibility": 16 // size} if size < 16 else {}
+        strides = [self._argument(f"{name}_stride_{i}", dtypes.int64, aligned if i < rank - 1 else {}) for i in range(rank)]
+        return _HostDescriptor(base, shape, strides, ty, attrs)
+
+
+class _HostDescriptor(core.base_value):
+    """A descriptor parameter until the arguments that it is passed as are there."""
+
+    def __init__(self, base: core.tensor, shape: list[core.tensor], strides: list[core.tensor], ty: Any, attrs: set[str]):
+        self.base, self.shape, self.strides, self.type, self.attrs = base, shape, strides, ty, attrs
+
+    def _leaves(self) -> list[core.leaf]:
+        return [self.base, *self.shape, *self.strides]
+
+    def _with_leaves(self, leaves: Iterator[core.leaf]) -> tensor_descriptor:
+        """The descriptor, made of its arguments. The last stride is 1, whatever is passed."""
+        s = core.active()
+        base = next(leaves)
+        shape = [next(leaves) for _ in self.shape]
+        *strides, _ = [next(leaves) for _ in self.strides]
+        strides.append(convert(s, 1, dtypes.int64))
+        padding = "nan" if "tt.nan_padding" in self.attrs else "zero"
+        handles = [[v.handle for v in values] for values in (shape, strides)]
+        handle = s.builder.make_descriptor(base.handle, *handles, padding, self.type.block_type)
+        if "tt.round_tf32" in self.attrs:
+            handle.owner.attributes["tile.round_tf32"] = s.builder.types.unit
+        return tensor_descriptor(handle, shape, strides, self.type)
 
 
 _FACTS = {"tt.divisibility": "tile.divisibility", "tt.pointer_range": "tile.pointer_range"}

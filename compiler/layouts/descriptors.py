@@ -18,7 +18,7 @@ from itertools import product
 
 from . import f2
 from .core import log2_exact
-from .shared import SWIZZLES, SharedLayout, identity, nvmma
+from .shared import SWIZZLES, SharedLayout, column_blocks, nvmma
 
 CHUNK_BYTES = 16
 #: Bytes of K that one instruction takes.
@@ -139,21 +139,35 @@ class TmaBoxes:
 
 @lru_cache(maxsize=1024)
 def tma_boxes(shared: SharedLayout, element_bits: int) -> TmaBoxes | None:
-    """Return the boxes by which TMA copies a buffer to or from a tensor whose last dimension is contiguous, or None if it cannot."""
+    """Return the boxes by which TMA copies a buffer to or from a tensor whose last dimension is contiguous, or None if it cannot.
+
+    A buffer under a swizzle starts at a multiple of 1024 bytes, others at one of 128.
+    """
     if shared.padding is not None:
         return None
     shape, size = shared.shape, element_bits // 8
-    for swizzle in (*SWIZZLES, 0):
-        inner = swizzle // size if swizzle else shape[-1]
+    for swizzle in (0, *SWIZZLES):
+        inner = swizzle // size if swizzle else min(shape[-1], MAX_BOX)
         if inner > shape[-1] or inner * size % CHUNK_BYTES:
             continue
-        if shared == (nvmma(shape, element_bits, swizzle) if swizzle else identity(shape)):
-            box = (*(min(s, MAX_BOX) for s in shape[:-1]), min(inner, MAX_BOX))
-            middle = slice(1, None) if swizzle == 0 else slice(1, -1)
-            if box[middle] != shape[middle]:
+        if shared == (nvmma(shape, element_bits, swizzle) if swizzle else column_blocks(shape, inner)):
+            box = (*(min(s, MAX_BOX) for s in shape[:-1]), inner)
+            if box[1:-1] != shape[1:-1]:
                 return None  # a box that is cut there would not be contiguous in the buffer
             columns = shared.address_columns()
             starts = product(*(range(0, s, b) for s, b in zip(shape, box, strict=True)))
             parts = tuple((start, f2.apply(columns, shared.linear.pack(start)) * size) for start in starts)
-            return TmaBoxes(swizzle, box, parts)
+            # The hardware takes the swizzle from the address, so every box must start where the pattern does.
+            if not any(offset % max(128, 8 * swizzle) for _, offset in parts):
+                return TmaBoxes(swizzle, box, parts)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def tma_layout(shape: tuple[int, ...], element_bits: int, swizzled: bool) -> SharedLayout | None:
+    """Return a layout for a buffer that TMA can copy, with the widest swizzle that fits if `swizzled`, or None if it has no such layout."""
+    plain = column_blocks(shape, min(shape[-1], MAX_BOX))
+    for shared in (nvmma(shape, element_bits), plain) if swizzled else (plain, nvmma(shape, element_bits)):
+        if tma_boxes(shared, element_bits) is not None:
+            return shared
     return None

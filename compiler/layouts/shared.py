@@ -160,6 +160,16 @@ def nvmma(shape: tuple[int, ...], element_bits: int, swizzle: int | None = None,
 
 
 @lru_cache(maxsize=4096)
+def column_blocks(shape: tuple[int, ...], span: int) -> SharedLayout:
+    """Return the plain layout of blocks of `span` elements of the last dimension (a power of two), each with all the other dimensions."""
+    inner = len(shape) - 1
+    plain = [(inner, 1 << i) for i in range(log2_exact(span))]
+    plain += _row_major(shape, tuple(reversed(range(inner))))
+    plain += [(inner, span << i) for i in range(log2_exact(shape[inner] // span))]
+    return SharedLayout(_from_steps(shape, [[s] for s in plain]))
+
+
+@lru_cache(maxsize=4096)
 def conflict_free(shape: tuple[int, ...], element_bits: int, order: tuple[int, ...] | None = None, vec_bytes: int = 16) -> SharedLayout:
     """Return the XOR swizzle with chunks of `vec_bytes` that spreads the rows of a matrix over all 32 banks."""
     rank = len(shape)

@@ -9,8 +9,13 @@ from mlir import ir
 from tilewright.compiler.analysis import axis_info
 from tilewright.dialects import tile
 
+from . import access
+from .asm import inline_asm
 from .context import LoweringContext, ModuleState
 from .registry import rule
+
+#: Size and alignment of a CUtensorMap.
+TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT = 128, 64
 
 _create = ir.Operation.create
 
@@ -37,6 +42,8 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     entry = blocks.append(*params, arg_locs=locations)
     ctx = LoweringContext(state, entry, blocks.append(), func.location)
     ctx.axis_info = axis_info.analyze(func)
+    if is_kernel:
+        prefetch_descriptors(ctx, entry, old_type.inputs)
     terminator = ctx.lower_block(func.regions[0].blocks[0], entry.arguments)
     ctx.lower_op(terminator)
 
@@ -47,7 +54,7 @@ def is_public(func: ir.Operation) -> bool:
 
 
 def argument_attributes(state: ModuleState, func: ir.Operation, inputs: list[ir.Type]) -> list[ir.Attribute]:
-    """`llvm.align` for pointer arguments of known divisibility."""
+    """`llvm.align` for pointer arguments of known divisibility; tensor maps are passed by value and read in place."""
     old = ir.ArrayAttr(func.attributes["arg_attrs"]) if "arg_attrs" in func.attributes else [{}] * len(inputs)
     new = []
     for type, attrs in zip(inputs, old):
@@ -55,8 +62,23 @@ def argument_attributes(state: ModuleState, func: ir.Operation, inputs: list[ir.
         if tile.is_ptr(type) and "tile.divisibility" in attrs:
             align = ir.IntegerAttr(attrs["tile.divisibility"]).value
             known = {"llvm.align": state.types.int_attr(64, align & -align)}
+        elif tile.is_desc(type):
+            known = {
+                "llvm.byval": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")),
+                "llvm.align": state.types.int_attr(64, TENSOR_MAP_ALIGNMENT),
+                "nvvm.grid_constant": state.types.unit,
+            }
         new.append(ir.DictAttr.get(known))
     return new
+
+
+def prefetch_descriptors(ctx: LoweringContext, entry: ir.Block, inputs: list[ir.Type]) -> None:
+    """Let thread 0 fetch the tensor maps that a kernel is passed."""
+    maps = [argument for argument, type in zip(entry.arguments, inputs, strict=True) if tile.is_desc(type)]
+    if maps:
+        text = " ".join(f"@$0 prefetch.tensormap [${1 + i}];" for i in range(len(maps)))
+        first = access.owner(ctx, None) or ctx.constant(ctx.types.i1, 1)
+        inline_asm(ctx, text, ",".join(["b", *["l"] * len(maps), "~{memory}"]), (first, *maps), None)
 
 
 @rule("func.return")

@@ -21,13 +21,17 @@ from .types import scalar_type, types
 
 #: TMA, wgmma and our swizzles take address bits up to 1 KiB into account.
 SWIZZLE_ALIGNMENT = 1024
-PLAIN_ALIGNMENT = 16
+#: TMA copies to and from multiples of 128 bytes.
+PLAIN_ALIGNMENT = 128
+MBARRIER_BYTES = 8
 MBARRIER_BYTES = 8
 
 
 @cache
 def buffer_alignment(buffer_type: ir.Type) -> int:
-    """Return the alignment in bytes of a buffer and of each of its slots: 1024 where the layout is swizzled, else 16."""
+    """Return the alignment in bytes of a buffer and of each of its slots: 1024 where the layout is swizzled, else 128; 8 of mbarriers."""
+    if is_mbarrier(buffer_type):
+        return MBARRIER_BYTES
     linear_map = shared_of(buffer_type).linear
     swizzled = any(sum(1 for c in coords if c) > 1 for coords in linear_map.bases["offset"])
     return SWIZZLE_ALIGNMENT if swizzled else PLAIN_ALIGNMENT

@@ -85,7 +85,7 @@ class _Order:
             elif name == "tilegpu.local_alloc":
                 self.allocs.append(op)
             elif name in _WAITS:
-                if ir.IntegerAttr(op.attributes["num"]).value == 0 and "read" not in op.attributes:
+                if ir.IntegerAttr(op.attributes["num"]).value == 0:
                     self.waits.setdefault(name, []).append((position, first))
             elif name.startswith("tile") and (size := scratch_bytes(op)):
                 self.scratch.append((op, size))

@@ -128,6 +128,11 @@ def collect(module: ir.Operation, *names: str) -> list[ir.Operation]:
     return [op for op in walk(module) if op.name in names]
 
 
+def is_public(function: ir.Operation) -> bool:
+    """Whether a function is a kernel, not a helper."""
+    return "sym_visibility" not in function.attributes or ir.StringAttr(function.attributes["sym_visibility"]).value == "public"
+
+
 def defining(value: ir.Value) -> ir.Operation | None:
     """Return the operation that makes a value, or None for a block argument."""
     owner = value.owner

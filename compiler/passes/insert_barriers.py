@@ -294,7 +294,10 @@ def _barrier(op: ir.Operation, state: State, place: Place, summary: Summary | No
 def _apply(event: Event, state: State, place: Place, summary: Summary | None) -> None:
     """Change `state` by what a simple event does."""
     kind = event.kind
-    if kind == "access":
+    if kind == "use":
+        # What initialises the mbarrier anew must come behind.
+        state.reads.update(event.reads)
+    elif kind == "access":
         state.reads.update(event.reads)
         state.writes.update(event.writes)
     elif kind == "scratch":

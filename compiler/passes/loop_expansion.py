@@ -15,6 +15,7 @@ from tilewright.compiler.layouts import SharedLayout
 from tilewright.dialects import tilegpu
 
 from .building import Builder, Values, i32_attr, tensor_type, zeros
+from .lower_tma import block_bytes, issue_load, mbarrier_type
 
 _EQ, _SGT = 0, 4
 
@@ -31,6 +32,11 @@ class Copy:
     alloc: list[int]
     delay: int = 0
     buffer: ir.Value | None = None
+
+    @property
+    def by_tma(self) -> bool:
+        """Whether TMA does the copy, not cp.async."""
+        return self.load.name == "tile.descriptor_load"
 
     @property
     def element(self) -> ir.Type:
@@ -58,6 +64,9 @@ class _Ahead:
 
     def __init__(self, loop: Loop, copies: list[Copy]):
         self.copies = copies
+        self.by_tma = [c for c in copies if c.by_tma]
+        self.by_threads = [c for c in copies if not c.by_tma]
+        self.mbarriers: ir.Value | None = None
         needed = loop.slice_of([v for c in copies for v in c.load.operands]) if copies else Slice()
         self.ops = [loop.ops[p] for p in sorted(needed.ops)]
         self.carried = sorted(needed.carried)
@@ -75,6 +84,8 @@ class Expansion:
         self.token = tilegpu.token_type()
         self.i1 = ir.IntegerType.get_signless(1, self.context)
         self.aheads = [_Ahead(loop, [c for c in plan.copies if c.delay == delay]) for delay in (0, 1)]
+        self.uses_threads = any(ahead.by_threads for ahead in self.aheads)
+        self.tma_delays = [delay for delay, ahead in enumerate(self.aheads) if ahead.by_tma]
         self.results: list[ir.Value] = []
         self.slot_is_free = False
         # Slot indices are carried for the iterations 0, 1, …, `oldest` before this one: copies write the oldest.
@@ -87,6 +98,7 @@ class Expansion:
         for copy in plan.copies:
             copy.buffer = before.value("tilegpu.local_alloc", buffer_type(copy.shared, copy.element, plan.slots), [])
         self._clear_first_slots(before)
+        self._make_mbarriers(before)
         self._prologue(before)
         self.reach = [before.binary("arith.muli", loop.step, before.integer(loop.step.type, self.distance - d)) for d in (0, 1)]
         gone = {p for c in plan.copies for p in (c.position, *c.alloc)}
@@ -97,7 +109,9 @@ class Expansion:
         operands = [v for d in plan.delayed for v in self._initial_operands(before, d)]
         ahead = [v for a in self.aheads for v in a.current]
         slots = [before.i32((plan.slots - shift) % plan.slots) for shift in range(self.oldest + 1)]
-        inits = [*(loop.inits[i] for i in kept), *operands, *ahead, *slots]
+        # The parity of the phase that the mbarrier of a slot is in; the phase before the first one is over.
+        parities = [before.i32(delay) for delay in range(max(self.tma_delays, default=-1) + 1)]
+        inits = [*(loop.inits[i] for i in kept), *operands, *ahead, *slots, *parities]
         types = [v.type for v in inits]
         attributes = {name: loop.op.attributes[name] for name in loop.op.attributes}
         new = before.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
@@ -116,6 +130,16 @@ class Expansion:
                 build.op("tilegpu.local_store", [], [value, self._slot(build, copy, build.i32(self.plan.slots - 1))])
                 build.op("tilegpu.fence_async", [], [])
 
+    def _make_mbarriers(self, build: Builder) -> None:
+        """One ring of mbarriers for the TMA copies of each delay."""
+        if self.tma_delays:
+            # What threads wrote to the memory of the slots is over before TMA writes them.
+            build.op("tilegpu.fence_async", [], [])
+        for delay in self.tma_delays:
+            ring = build.value("tilegpu.local_alloc", mbarrier_type(self.context, self.plan.slots), [])
+            build.op("tilegpu.mbarrier_init", [], [ring], {"count": i32_attr(1, self.context)})
+            self.aheads[delay].mbarriers = ring
+
     def _prologue(self, build: Builder) -> None:
         loop = self.loop
         length = build.binary("arith.subi", loop.upper, loop.lower)
@@ -130,7 +154,8 @@ class Expansion:
                 if stage >= 0 and ahead.copies:
                     more = self._compare(build, _SGT, length, offsets[stage])
                     tokens += self._issue(build, ahead, ivs[stage], more, build.i32(stage))
-            build.op("tilegpu.async_commit", [self.token], tokens)
+            if self.uses_threads:
+                build.op("tilegpu.async_commit", [self.token], tokens)
 
     def _initial_operands(self, build: Builder, delayed: Delayed) -> list[ir.Value]:
         """Return the left operand and the accumulator of a delayed wgmma in the first iteration."""
@@ -148,15 +173,16 @@ class Expansion:
         operands = [(next(args), next(args)) for _ in plan.delayed]
         for ahead in self.aheads:
             ahead.current = [next(args) for _ in ahead.carried]
-        slots = list(args)
+        slots = [next(args) for _ in range(self.oldest + 1)]
+        parities = list(args)
         build = Builder(ir.InsertionPoint(block), loop.op.location)
-        wait = build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(self.distance - 1, self.context)})
         uses_wgmma = bool(plan.delayed) or any(loop.names[p] == "tilegpu.wgmma" for p in live)
-        if uses_wgmma:
-            build.op("tilegpu.fence_async", [], [])
+        tokens = self._wait_for_threads(build, self.distance - 1, uses_wgmma)
+        for delay in self.tma_delays:
+            self._wait_for_tma(build, delay, slots[delay], parities[delay])
         for copy in plan.copies:
-            self._arrived(build, copy, slots[copy.delay], wait.results[0])
-        first_wait = next((p for p in live if loop.names[p] == "tilegpu.wgmma_wait"), None) if uses_wgmma else None
+            self._arrived(build, copy, slots[copy.delay], [] if copy.by_tma else tokens)
+        first_wait = next((p for p in live if loop.names[p] == "tilegpu.wgmma_wait"), None)
         self.slot_is_free = first_wait is not None and not plan.behind_wait
         if first_wait is None:
             self._issue_ahead(build, iv, slots)
@@ -175,12 +201,28 @@ class Expansion:
         wrapped = build.binary("arith.addi", slots[0], build.i32(1))
         is_end = self._compare(build, _EQ, wrapped, build.i32(plan.slots))
         next_slot = build.value("arith.select", wrapped.type, [is_end, build.i32(0), wrapped])
-        build.op("scf.yield", [], [*(loop.yields[i] for i in kept), *late, *following, next_slot, *slots[:-1]])
+        if parities:
+            turned = build.binary("arith.xori", parities[0], build.value("arith.extui", parities[0].type, [is_end]))
+            parities = [turned, *parities[:-1]]
+        build.op("scf.yield", [], [*(loop.yields[i] for i in kept), *late, *following, next_slot, *slots[:-1], *parities])
         loop.iv.replace_all_uses_with(iv)
         for i, arg in zip(kept, carried, strict=True):
             loop.args[i].replace_all_uses_with(arg)
 
-    def _arrived(self, build: Builder, copy: Copy, index: ir.Value, token: ir.Value) -> None:
+    def _wait_for_threads(self, build: Builder, num: int, fence: bool) -> list[ir.Value]:
+        """Wait until `num` groups of cp.async copies are in flight, if there are any; return the token. `fence`: wgmma reads them."""
+        if not self.uses_threads:
+            return []
+        wait = build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(num, self.context)})
+        if fence:
+            build.op("tilegpu.fence_async", [], [])
+        return [wait.results[0]]
+
+    def _wait_for_tma(self, build: Builder, delay: int, slot: ir.Value, parity: ir.Value) -> None:
+        """Wait until the TMA copies into a slot have arrived."""
+        build.op("tilegpu.mbarrier_wait", [], [self._mbarrier(build, self.aheads[delay], slot), parity])
+
+    def _arrived(self, build: Builder, copy: Copy, index: ir.Value, token: list[ir.Value]) -> None:
         """Let the users of a load read the slot that has arrived."""
         slot = self._slot(build, copy, index)
         alloc = self.loop.ops[copy.alloc[0]] if copy.alloc else None
@@ -188,7 +230,7 @@ class Expansion:
             alloc.results[0].replace_all_uses_with(slot)
         value = copy.load.results[0]
         if any(alloc is None or use.owner.operation != alloc for use in value.uses):
-            loaded = build.value("tilegpu.local_load", value.type, [slot, token])
+            loaded = build.value("tilegpu.local_load", value.type, [slot, *token])
             value.replace_all_uses_with(loaded)
 
     def _issue_ahead(self, build: Builder, iv: ir.Value, slots: list[ir.Value]) -> None:
@@ -202,7 +244,8 @@ class Expansion:
                 more = self._compare(build, _SGT, remaining, self.reach[delay])
                 at = build.binary("arith.addi", iv, self.reach[delay])
                 tokens += self._issue(build, ahead, at, more, slots[1 + self.plan.lag + delay])
-        build.op("tilegpu.async_commit", [self.token], tokens)
+        if self.uses_threads:
+            build.op("tilegpu.async_commit", [self.token], tokens)
 
     def _issue(self, build: Builder, ahead: _Ahead, iv: ir.Value, more: ir.Value, slot: ir.Value) -> list[ir.Value]:
         """Copy for the iteration of `iv` into `slot` if there are `more` iterations; move `ahead` to the next one. Return the tokens."""
@@ -211,7 +254,20 @@ class Expansion:
         for op in ahead.ops:
             build.clone(op, values)
         ahead.current = [values.get(loop.yields[i], loop.yields[i]) for i in ahead.carried]
-        return [self._copy(build, copy, values, more, slot) for copy in ahead.copies]
+        if ahead.by_tma:
+            self._copy_by_tma(build, ahead, values, more, slot)
+        return [self._copy(build, copy, values, more, slot) for copy in ahead.by_threads]
+
+    def _copy_by_tma(self, build: Builder, ahead: _Ahead, values: Values, more: ir.Value, slot: ir.Value) -> None:
+        mbarrier = self._mbarrier(build, ahead, slot)
+        size = sum(block_bytes(copy.load.operands[0]) for copy in ahead.by_tma)
+        build.op("tilegpu.mbarrier_expect", [], [mbarrier, more], {"bytes": i32_attr(size, self.context)})
+        for copy in ahead.by_tma:
+            operands = [values.get(v, v) for v in copy.load.operands]
+            issue_load(build, copy.load, operands, self._slot(build, copy, slot), mbarrier, more)
+
+    def _mbarrier(self, build: Builder, ahead: _Ahead, slot: ir.Value) -> ir.Value:
+        return build.value("tilegpu.slot", mbarrier_type(self.context), [ahead.mbarriers, slot])
 
     def _copy(self, build: Builder, copy: Copy, values: Values, more: ir.Value, slot: ir.Value) -> ir.Value:
         pointer, *rest = (values.get(v, v) for v in copy.load.operands)
@@ -298,13 +354,17 @@ class Expansion:
         """Drain the copies and issue the delayed wgmmas of the last iteration."""
         loop, plan = self.loop, self.plan
         build = Builder.after(new)
-        build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(0, self.context)})
+        if self.uses_threads:
+            build.op("tilegpu.async_wait", [self.token], [], {"num": i32_attr(0, self.context)})
         for position, i in enumerate(kept):
             loop.op.results[i].replace_all_uses_with(new.results[position])
         if not plan.delayed:
             return
         build.op("tilegpu.fence_async", [], [])
-        last_slot = new.results[len(new.results) - self.oldest]
+        first = len(kept) + 2 * len(plan.delayed) + sum(len(a.carried) for a in self.aheads)
+        last_slot = new.results[first + 1]
+        if 1 in self.tma_delays:
+            self._wait_for_tma(build, 1, last_slot, new.results[first + self.oldest + 2])
         for n, delayed in enumerate(plan.delayed):
             copy = next(c for c in plan.copies if delayed.alloc in c.alloc)
             issue = loop.ops[delayed.issue]

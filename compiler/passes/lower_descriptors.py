@@ -1,8 +1,9 @@
 """`tile-lower-descriptors`: tensor descriptors become pointers, bounds and strides.
 
 Before: `tile.make_descriptor` and the operations on its result, which reaches them directly or as a loop's invariant.
-After: no operation and no value of a descriptor type; loads and stores of blocks are `tile.load` and `tile.store` on pointer tensors, whose
-scalar part (the block's corner) is added to the base before the tensor of offsets, so that only a scalar changes from block to block.
+After: only descriptors that are arguments of the kernel are left (`tile-host-descriptors`), with their users. All other loads and stores
+of blocks are `tile.load` and `tile.store` on pointer tensors, whose scalar part (the block's corner) is added to the base before the tensor
+of offsets, so that only a scalar changes from block to block.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from mlir import ir
 
 from tilewright.dialects import tile
 
-from .building import Builder, collect, defining
+from .building import Builder, collect, defining, is_public
 from .diagnostics import user_error
 from .registry import register
 
@@ -25,11 +26,18 @@ _MOVES = "A tensor descriptor that changes in a loop or a branch is not supporte
 def lower_descriptors(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring. Raises CompilationError if a descriptor changes in a loop or branch."""
     for op in collect(module, *_LOWERINGS):
-        _LOWERINGS[op.name](op)
+        if not _is_passed(op.operands[0]):
+            _LOWERINGS[op.name](op)
     for op in reversed(collect(module, "tile.make_descriptor")):
         if any(True for _ in op.results[0].uses):
             raise user_error(op, _MOVES)
         op.erase()
+
+
+def _is_passed(descriptor: ir.Value) -> bool:
+    """Whether a descriptor is an argument of the kernel, made on the host (`tile-host-descriptors`)."""
+    owner = descriptor.owner
+    return isinstance(owner, ir.Block) and owner.owner.operation.name == "func.func" and is_public(owner.owner.operation)
 
 
 @dataclass(frozen=True)

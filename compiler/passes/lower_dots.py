@@ -28,6 +28,7 @@ from tilewright.compiler.layouts import (
     trans,
     wgmma_operand_a,
 )
+from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tilegpu
 
 from .building import Builder, block_of, collect, defining, i32_array
@@ -163,13 +164,20 @@ def _mma_operand(value: ir.Value, plan: DotPlan, operand: int, placer: _Placer, 
     root, order = _peel_trans(value)
     if not _is_loaded(root):
         return _converted(value, layout, Builder.before(op))
-    shared = conflict_free(tuple(root.type.shape), _bits(root.type), dim_order(layout_of(root.type)))
+    shared = _mma_shared(root)
     buffer = placer.buffer(root, shared, False)
     small = element_count(layout) * _bits(value.type) <= 32 * _HOISTED_REGISTERS
     build = Builder.after_definition(buffer) if small and block_of(root) != op.block else Builder.before(op)
     if order is not None:
         buffer = _view(buffer, value, order, shared, build)
     return build.value("tilegpu.local_load", with_layout(value.type, layout), [buffer])
+
+
+def _mma_shared(loaded: ir.Value) -> SharedLayout:
+    """Return a layout without bank conflicts: for a block that TMA loads, one that it can write."""
+    shape, bits = tuple(loaded.type.shape), _bits(loaded.type)
+    by_tma = tma_layout(shape, bits, True) if defining(loaded).name == "tile.descriptor_load" else None
+    return by_tma or conflict_free(shape, bits, dim_order(layout_of(loaded.type)))
 
 
 # FMA

@@ -1,7 +1,7 @@
 """`tilegpu-pipeline`: loads that feed dots run ahead of the loop that uses them.
 
-Before: innermost `scf.for` loops with `tile.load` whose values reach a dot, directly through `tilegpu.local_alloc` or through registers;
-`tilegpu-lower-dots` has run.
+Before: innermost `scf.for` loops with `tile.load` or `tile.descriptor_load` whose values reach a dot, directly through
+`tilegpu.local_alloc` or through registers; `tilegpu-lower-dots` and `tilegpu-place-descriptors` have run.
 After: each such load is a `tilegpu.async_copy` into one slot of a ring, issued iterations ahead:
 
     copies of the first iterations, one group for each
@@ -20,6 +20,9 @@ copies stand at the top of the body.
 A wgmma on something computed from another wgmma's result (attention) is issued one iteration late, together with the loads that only it
 needs; the loop then carries its operands instead of its result, and the last one runs behind the loop. In the first iteration it
 multiplies zeros.
+
+Descriptor loads become `tilegpu.tma_load`s at the places of the copies. Each slot has an mbarrier, which the copies of one iteration count
+on together; instead of `async_wait` the body waits for the mbarrier of its slot, with a parity that changes each time around the ring.
 
 Address computations are repeated for the iteration ahead; where it lies beyond the loop's end, the copy is masked off.
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
@@ -41,8 +44,10 @@ from tilewright.dialects import tilegpu
 
 from .building import collect, is_zero
 from .loop_expansion import Copy, Expansion, Plan
+from .lower_tma import described_buffer
 from .registry import register
 
+_LOADS = frozenset({"tile.load", "tile.descriptor_load"})
 _DOTS = frozenset({"tilegpu.wgmma", "tilegpu.mma", "tile.dot"})
 # cp.async moves 4, 8 or 16 bytes.
 _MIN_COPY_BYTES = 4
@@ -76,8 +81,10 @@ def _pipeline_loop(op: ir.Operation, stages: int, shared_limit: int) -> None:
     for copy in copies:
         copy.delay = int(any(d.alloc in copy.alloc for d in delayed))
     in_flight = not delayed and carries_accumulators(loop)
-    # One slot more, if it leaves as many CTAs on a multiprocessor, saves a barrier in each iteration.
-    extra = in_flight and (slots + 1) * per_slot <= room and shared_limit // ((slots + 1) * per_slot) == shared_limit // (slots * per_slot)
+    # One slot more, if it leaves as many CTAs on a multiprocessor, saves a barrier in each iteration. TMA needs none: its copies stand
+    # behind the wait, and the barrier that they need there comes while wgmmas run.
+    fits = (slots + 1) * per_slot <= room and shared_limit // ((slots + 1) * per_slot) == shared_limit // (slots * per_slot)
+    extra = in_flight and fits and not all(c.by_tma for c in copies)
     Expansion(loop, Plan(copies, delayed, slots + extra, int(extra), in_flight and not extra)).run()
 
 
@@ -86,7 +93,7 @@ def _copies(loop: Loop) -> list[Copy]:
     forced = "tile.num_stages" in loop.op.attributes
     out = []
     for position, op in enumerate(loop.ops):
-        if loop.names[position] != "tile.load" or not isinstance(op.results[0].type, ir.RankedTensorType):
+        if loop.names[position] not in _LOADS or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
         if not (forced or _reaches_dot(loop, position)) or not _has_copy_form(op):
             continue
@@ -114,7 +121,9 @@ def _reaches_dot(loop: Loop, load: int) -> bool:
 
 
 def _has_copy_form(load: ir.Operation) -> bool:
-    """Whether cp.async can do what a load does: 4 bytes or more at a time, zero where the mask is false."""
+    """Whether TMA or cp.async can do what a load does; the latter 4 bytes or more at a time, zero where the mask is false."""
+    if load.name == "tile.descriptor_load":
+        return True
     if "is_volatile" in load.attributes or not _width_bytes(load) >= _MIN_COPY_BYTES:
         return False
     return len(load.operands) < 3 or is_zero(load.operands[2])
@@ -126,19 +135,22 @@ def _width_bytes(load: ir.Operation) -> int:
 
 
 def _placed(loop: Loop, position: int) -> Copy:
-    """Choose the buffer: that of the dot's operand if the copy can write it in pieces of 4 bytes, else a plain one for the same threads."""
+    """Choose the buffer: for TMA, that of the descriptor; else that of the dot's operand if the copy can write it in pieces of 4 bytes, or
+    a plain one for the same threads."""
     load = loop.ops[position]
     type_ = load.results[0].type
     layout, bits = layout_of(type_), 8 * element_bytes(type_.element_type)
+    described = shared_of(described_buffer(load.operands[0])) if load.name == "tile.descriptor_load" else None
     for use in load.results[0].uses:
         user = use.owner.operation
         if user.name == "tilegpu.local_alloc":
             shared = shared_of(user.results[0].type)
-            if shared_vector_width(layout, shared, bits) * bits >= 8 * _MIN_COPY_BYTES:
+            fits = shared == described if described else shared_vector_width(layout, shared, bits) * bits >= 8 * _MIN_COPY_BYTES
+            if fits:
                 place = loop.position(user)
                 fenced = loop.names[place + 1] == "tilegpu.fence_async"
                 return Copy(load, position, shared, [place, place + 1] if fenced else [place])
-    return Copy(load, position, identity(tuple(type_.shape), dim_order(layout)), [])
+    return Copy(load, position, described or identity(tuple(type_.shape), dim_order(layout)), [])
 
 
 def _bytes_outside(op: ir.Operation) -> int:

@@ -164,6 +164,12 @@ class CudaDriver(GPUDriver):
         """Whether a kernel may use an address that is not known to be a GPU's: that of pinned or managed memory."""
         return libcuda.is_accessible(pointer)
 
+    def encode_tensor_map(self, descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> bytes:
+        """See `tilewright.runtime.tensor_maps`."""
+        from ..tensor_maps import encode
+
+        return encode(descriptor, base, shape, strides)
+
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         at = self.get_current_device() if device is None else device
         return _attribute("COMPUTE_CAPABILITY_MAJOR", at), _attribute("COMPUTE_CAPABILITY_MINOR", at)

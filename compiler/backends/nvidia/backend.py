@@ -86,7 +86,7 @@ def _make_ttgir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
 def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     """Lower to LLVM IR text; the passes leave shared memory in bytes and the final number of warps on the module."""
     from ...lowering.lower import lower_to_llvm, to_llvmir
-    from . import pipeline
+    from . import pipeline, tensor_maps
 
     _run_passes(module, pipeline.llir(c.options))
     attributes = module.operation.attributes
@@ -96,6 +96,7 @@ def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     limit = arch_of(c.target).max_shared
     if metadata["shared"] > limit:
         raise OutOfResources(metadata["shared"], limit, "shared memory")
+    metadata["tma_descriptors"] = tensor_maps.descriptors(module.operation)
     lowered = c.timed("lowering", lower_to_llvm, module, c.target, c.options)
     return c.timed("translation", to_llvmir, lowered, not knobs.compilation.disable_line_info)
 

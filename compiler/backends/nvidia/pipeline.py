@@ -15,10 +15,12 @@ def _target(options: NvidiaOptions) -> str:
 
 
 def ttir(options: NvidiaOptions) -> list[Entry]:
-    """Clean up what the front end made: one function, no calls, no dead code; only dots that the target computes, only plain pointers."""
+    """Clean up what the front end made: one function, no calls, no dead code; only dots that the target computes; plain pointers,
+    and the descriptors that TMA takes."""
     return [
         "inline",
         "symbol-dce",
+        ("tile-host-descriptors", {"target": _target(options), "num_ctas": options.num_ctas}),
         "tile-lower-descriptors",
         "canonicalize",
         "cse",
@@ -43,10 +45,12 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
             },
         ),
         "tilegpu-lower-dots",
+        "tilegpu-place-descriptors",
         (
             "tilegpu-pipeline",
             {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared},
         ),
+        ("tilegpu-lower-tma", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-overlap-wgmma",
         "loop-invariant-code-motion",
         "canonicalize",

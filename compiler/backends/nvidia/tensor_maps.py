@@ -1,0 +1,38 @@
+"""What the launcher must know to make the tensor maps that a kernel takes as its last parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from tilewright.compiler.encoding import shared_of
+from tilewright.compiler.layouts.descriptors import tma_boxes
+from tilewright.dialects import context, tile, tilegpu
+
+
+def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
+    """An entry for each descriptor parameter of the kernel, in order, of plain data: `base`, `shape` and `strides` as expressions over the
+    parameters (see `tile-host-descriptors`), `element`, `padding`, and the `box` and `swizzle` (bytes) of a copy.
+
+    Holds once descriptors have layouts (`tilegpu-place-descriptors`).
+    """
+    out = []
+    with context():
+        for op in module.regions[0].blocks[0].operations:
+            op = op.operation
+            if op.name != "func.func" or "arg_attrs" not in op.attributes:
+                continue
+            types = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
+            for type_, attributes in zip(types, ir.ArrayAttr(op.attributes["arg_attrs"]), strict=True):
+                if tile.is_desc(type_) and "tile.descriptor" in attributes:
+                    out.append(_entry(type_, attributes["tile.descriptor"]))
+    return out
+
+
+def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
+    shape, element, layout = tile.desc_info(type_)
+    boxes = tma_boxes(shared_of(tilegpu.buffer_type(shape, element, layout)), max(8, element.width))
+    texts = {name: ir.StringAttr(recipe[name]).value for name in ("base", "element", "padding")}
+    lists = {name: [ir.StringAttr(text).value for text in recipe[name]] for name in ("shape", "strides")}
+    return {**texts, **lists, "box": list(boxes.box), "swizzle": boxes.swizzle}

@@ -1,0 +1,119 @@
+"""Tensor maps: made once for the same arguments, passed behind the other parameters, refused where TMA's rules are broken."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from fake_gpu import FakeDriver, Tensor, fake_compile
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright.language as tl
+import tilewright.runtime.jit as jit_module
+from tilewright.runtime import driver
+from tilewright.runtime.jit import jit
+from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMaps, divide, remainder, wrap
+
+LOAD = {"base": "a0", "shape": ["a2", "a3"], "strides": ["a3"], "element": "f16", "padding": "zero", "box": [64, 64], "swizzle": 128}
+STORE = {**LOAD, "base": "(a1 + 2 * wrap(a3 * 32, 32))", "shape": ["a2", "64"], "strides": ["64"]}
+
+
+def kernel(x, y, m, n, B: tl.constexpr):
+    pass
+
+
+def captures(x, y, m, n, B: tl.constexpr):
+    m + WIDTH
+
+
+WIDTH = 5
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    fake = FakeDriver()
+    driver.set_active(fake)
+    monkeypatch.setattr(jit_module, "compile", fake_compile([], [LOAD, STORE]))
+    yield fake
+    driver.reset_active()
+
+
+def bases(launch: dict) -> list[int]:
+    return [struct.unpack_from("<Q", m)[0] for m in launch["maps"]]
+
+
+def test_maps_are_made_once_for_the_same_arguments(gpu):
+    x, y = Tensor(4096, "float16"), Tensor(65536, "float16")
+    launch = jit(kernel)
+    for _ in range(4):
+        launch[(3,)](x, y, 128, 256, B=64)
+    assert gpu.encoded == [(4096, (128, 256), (512,)), (65536 + 2 * 256 * 32, (128, 64), (128,))]
+    assert all(seen["maps"] == gpu.launches[0]["maps"] and seen["values"] == [4096, 65536, 128, 256] for seen in gpu.launches)
+    assert bases(gpu.launches[0]) == [4096, 65536 + 2 * 256 * 32]
+
+
+def test_each_launch_gets_the_maps_of_its_arguments(gpu):
+    launch = jit(kernel)
+    y = Tensor(65536, "float16")
+    for _ in range(2):
+        for base in (4096, 8192, 12288):
+            launch[(1,)](Tensor(base, "float16"), y, 128, 256, B=64)
+            assert bases(gpu.launches[-1])[0] == base
+    assert len(gpu.encoded) == 6
+    launch[(1,)](Tensor(4096, "float16"), y, 160, 256, B=64)
+    assert gpu.encoded[-2][1] == (160, 256)
+
+
+def test_generated_code_launches_known_arguments(gpu, monkeypatch):
+    launch = jit(captures)
+    monkeypatch.setitem(captures.__globals__, "WIDTH", tl.constexpr(5))
+    arguments = [Tensor(base, "float16") for base in (4096, 8192)]
+    for x in arguments:
+        launch[(1,)](x, x, 128, 256, B=64)
+    general = []
+    monkeypatch.setattr(type(launch), "launch", lambda self, *args: general.append(args))
+    for x in arguments:
+        launch[(1,)](x, x, 128, 256, B=64)
+    assert not general and len(gpu.launches) == 4
+
+
+@pytest.mark.parametrize(
+    ("x", "m", "n", "text"),
+    [
+        (4104, 128, 256, r"tensor descriptor of x cannot be used: its address 0x1008 is no multiple of 16 bytes"),
+        (4096, 128, 260, r"of x cannot be used: stride 260 \(n\) of dimension 0, 520 bytes, is no multiple of 16 bytes"),
+        (4096, -1, 256, r"of x cannot be used: size -1 of dimension 0 is not from 1 to 2\^32"),
+    ],
+)
+def test_rules_of_tma(gpu, x, m, n, text):
+    with pytest.raises(ValueError, match=text):
+        jit(kernel)[(1,)](Tensor(x, "float16"), Tensor(4096, "float16"), m, n, B=64)
+
+
+def test_no_map_of_no_array(gpu):
+    jit(kernel)[(1,)](Tensor(4096, "float16"), Tensor(4096, "float16"), 0, 256, B=64)
+    assert gpu.encoded == [] and gpu.launches[0]["maps"] == [bytes(128)] * 2
+
+
+def test_dictionaries_do_not_grow_for_ever():
+    maps = TensorMaps("k", [LOAD], ["*fp16", "*fp16", "i32", "i32"], "xymn", lambda *_: bytes(128))
+    for base in range(0, 16 * (MAX_CACHED + 10), 16):
+        maps.of([base, 0, 128, 256])
+    assert len(maps.made) <= MAX_CACHED
+
+
+def test_unsigned_parameters_are_signed_in_expressions():
+    seen = []
+    descriptor = {**LOAD, "shape": ["max(a2, 7)", "a3"]}
+    maps = TensorMaps("k", [descriptor], ["*fp16", "*fp16", "u32", "i32"], "xymn", lambda *args: seen.append(args) or b"")
+    maps.of([16, 0, 2**32 - 1, 256])
+    assert seen[0][2] == [7, 256]
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_arithmetic_is_that_of_the_device(a, b):
+    assert wrap(a + b, 32) == struct.unpack("<i", struct.pack("<I", (a + b) & 0xFFFFFFFF))[0]
+    if b:
+        assert divide(a, b) * b + remainder(a, b) == a
+        assert abs(remainder(a, b)) < abs(b) and remainder(a, b) * a >= 0
