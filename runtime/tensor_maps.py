@@ -33,13 +33,7 @@ class TensorMaps:
         texts = [text for d in descriptors for text in (d["base"], *d["shape"], *d["strides"])]
         self.used = sorted({int(number) for text in texts for number in re.findall(r"\ba(\d+)\b", text)})
         self.unsigned = {number: int(kinds[number][1:]) for number in self.used if re.fullmatch(r"u(8|16|32|64)", kinds[number])}
-        self.code = [
-            tuple(
-                compile(f"({', '.join(part)},)", "<tensor map>", "eval") if part else None
-                for part in ([d["base"]], d["shape"], d["strides"])
-            )
-            for d in descriptors
-        ]
+        self.code = [[_compiled(part) for part in ([d["base"]], d["shape"], d["strides"])] for d in descriptors]
         self.made: dict[tuple[int, ...], tuple[bytes, ...]] = {}
 
     def key(self, values: Sequence[Any]) -> tuple[int, ...]:
