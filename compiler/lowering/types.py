@@ -13,6 +13,7 @@ from mlir.dialects import llvm
 from tilewright.dialects import context, tile, tilegpu
 
 ARRAY_CODES = {8: "b", 16: "h", 32: "i", 64: "q"}
+NAMELESS_MEMBERS = 8
 ICMP = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")  # LLVM::ICmpPredicate
 memo = cache  # `Types` lives as long as the process, so a cache on its methods leaks nothing
 GEP_DYNAMIC = -(2**31)  # LLVM::GEPOp::kDynamicIndex: "take the next operand"
@@ -80,8 +81,10 @@ class Types:
 
     @memo
     def struct(self, *members: ir.Type) -> ir.Type:
-        """The literal struct of `members`."""
-        return llvm.StructType.get_literal(list(members))
+        """The struct of `members`; a long one has a name, as the text of LLVM IR repeats the type in every use."""
+        if len(members) <= NAMELESS_MEMBERS:
+            return llvm.StructType.get_literal(list(members))
+        return llvm.StructType.new_identified(f"members{len(members)}", list(members))
 
     @memo
     def function(self, result: ir.Type, *params: ir.Type) -> ir.Type:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from lowering_harness import assemble, write_ptx
-from ttgir_text import Source, build
+from ttgir_text import Source, build, index, with_slices
 
 from tilewright.compiler.layouts import LinearLayout, blocked, slice_dim
 from tilewright.errors import CompilationError
@@ -265,8 +265,8 @@ def test_program_ops(arch: int) -> None:
 %all = arith.addi %both, %t32 : i32
 %s = tile.splat %all : i32 -> T
 tile.barrier
-tile.print "x" signed = [true, false] %x, %both : T, i32
-tile.print "hex" hex %y : T
+tile.print "x" signed = [true, false] (%x, %both : T, i32)
+tile.print "hex" hex (%y : T)
 %in = arith.cmpi slt, %x, %y : T
 tile.assert %in mask = %m : tensor<1024xi1, #l>, "x must be below y" : tensor<1024xi1, #l>
 %zero = arith.constant 0 : i32
@@ -309,3 +309,52 @@ def test_what_has_no_lowering_is_an_error_with_a_place() -> None:
     )
     with pytest.raises(CompilationError, match=r":\d+: tile\.reshape: .*another thread"):
         write_ptx(source)
+
+
+def test_masks_of_planes_stay_predicates() -> None:
+    layout = blocked((64, 256), (1, 8), (1, 32), (4, 1), (1, 0))
+    source = build(
+        f"%p: {POINTER.format('bf16')}, %o: {POINTER.format('bf16')}, "
+        "%m: i32 {tile.divisibility = 16 : i32}, %n: i32 {tile.divisibility = 16 : i32}, %s: i32 {tile.divisibility = 16 : i32}",
+        f"""{index("r", (64, 256), 0, "l")}
+{index("c", (64, 256), 1, "l")}
+%ms = tile.splat %m : i32 -> tensor<64x256xi32, #l>
+%ns = tile.splat %n : i32 -> tensor<64x256xi32, #l>
+%ss = tile.splat %s : i32 -> tensor<64x256xi32, #l>
+%mr = arith.cmpi slt, %r, %ms : tensor<64x256xi32, #l>
+%mc = arith.cmpi slt, %c, %ns : tensor<64x256xi32, #l>
+%mask = arith.andi %mr, %mc : tensor<64x256xi1, #l>
+%row = arith.muli %r, %ss : tensor<64x256xi32, #l>
+%off = arith.addi %row, %c : tensor<64x256xi32, #l>
+%ps = tile.splat %p : !tile.ptr<bf16> -> tensor<64x256x!tile.ptr<bf16>, #l>
+%pp = tile.addptr %ps, %off : tensor<64x256x!tile.ptr<bf16>, #l>, tensor<64x256xi32, #l>
+%v = tile.load %pp mask = %mask : tensor<64x256x!tile.ptr<bf16>, #l>
+%os = tile.splat %o : !tile.ptr<bf16> -> tensor<64x256x!tile.ptr<bf16>, #l>
+%op = tile.addptr %os, %off : tensor<64x256x!tile.ptr<bf16>, #l>, tensor<64x256xi32, #l>
+tile.store %op, %v mask = %mask : tensor<64x256x!tile.ptr<bf16>, #l>""",
+        **with_slices("l", layout),
+    )
+    text = assemble(source).ptx
+    assert count(text, r"ld\.global\.v4\.b32") == 16
+    assert count(text, "selp") == 0
+    assert count(text, "setp") == 5  # rows that the divisibility of m keeps together share one, and one for the columns
+    assert count(text, r"mul\.(lo|wide)|mad") <= 16 + 17
+
+
+def test_functions_that_are_not_inlined() -> None:
+    frame = build(
+        "%o: !tile.ptr<i32>",
+        """%c = arith.constant 3 : i32
+%a, %b = func.call @twice(%c) : (i32) -> (i32, i32)
+%s = arith.addi %a, %b : i32
+tile.store %o, %s : !tile.ptr<i32>""",
+    )
+    helper = """func.func private @twice(%x: i32) -> (i32, i32) {
+  %d = arith.addi %x, %x : i32
+  func.return %x, %d : i32, i32
+}
+"""
+    where = frame.module.rindex("}")
+    text = assemble(Source(frame.module[:where] + helper + frame.module[where:], 4)).ptx
+    assert ".func" in text
+    assert count(text, r"\.visible \.entry") == 1
