@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 from collections.abc import Callable
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from tilewright.language import core, iterators
@@ -65,7 +65,7 @@ def call(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return core.unwrap(fn(*args, **kwargs))
     if isinstance(fn, type):
         return _make(gen, fn, args, kwargs)
-    if isinstance(fn, MethodType) or isinstance(getattr(fn, "__self__", None), (tuple, str, dtype)):
+    if isinstance(fn, MethodType) or isinstance(getattr(fn, "__self__", None), (tuple, str, dtype)) or _is_ours(fn):
         return core.unwrap(fn(*args, **kwargs))  # written in plain Python: runs now, and may emit operations
     if not callable(fn):
         raise gen.error(f"{describe(fn)} cannot be called")
@@ -73,6 +73,11 @@ def call(gen: Generator, fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         f"{_name(fn)} is a plain Python function and cannot be called in a kernel: decorate it with @jit, "
         "or with @constexpr_function if it computes constants"
     )
+
+
+def _is_ours(fn: Any) -> bool:
+    """Whether `fn` is a function of the language, such as `tl.str_to_ty` or `tl.aggregate_replace`."""
+    return isinstance(fn, FunctionType) and fn.__module__.startswith(core.__package__)
 
 
 def _make(gen: Generator, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -151,7 +152,8 @@ def call_kernel_function(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         )
     args = tuple(core.unwrap(a) for a in args)
     kwargs = {name: core.unwrap(value) for name, value in kwargs.items()}
-    for param, value in [*zip(fn.params, args), *((p, kwargs[p.name]) for p in fn.params if p.name in kwargs)]:
+    positional = itertools.takewhile(lambda p: not (p.is_varargs or p.is_keyword_only), fn.params)
+    for param, value in [*zip(positional, args), *((p, kwargs[p.name]) for p in fn.params if p.name in kwargs)]:
         if param.is_constexpr and core.flatten(value):
             raise TypeError(
                 f"argument {param.name} of {fn.__name__}() is annotated tl.constexpr, but gets {core.type_of(value)}, a value of the run"

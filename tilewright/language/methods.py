@@ -72,7 +72,7 @@ def _transposed(self) -> Any:
 
 
 def bind() -> None:
-    """Give `tensor` its operators and methods."""
+    """Give `tensor` its operators and methods, and block pointers theirs."""
     for name, fn in METHODS.items():
         setattr(tensor, name, fn)
     for name, fn in _OPERATORS.items():
@@ -84,6 +84,9 @@ def bind() -> None:
     tensor.__invert__ = lambda self, _semantic=None: arith.invert(self, _semantic=_semantic)
     tensor.__getitem__ = _getitem
     tensor.T = property(_transposed)
+    # a block pointer takes the place of a tensor of pointers
+    block_pointer.block_pointer.advance = block_pointer.advance
+    block_pointer.block_pointer.store = memory.store
 
 
 bind()
