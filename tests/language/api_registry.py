@@ -1,7 +1,7 @@
 """The public names of the language, each with a tiny program that uses it: what `docs/language.md` lists and `test_api_table.py` runs.
 
 A row is `names | program`: several names share a program in which `{}` stands for the name and `{.}` for its last part. ` ;; ` is a line
-break; the value of the last line, an expression, is what the program computes. The variables of a program are those of `PRELUDE`, its
+break, an indented line continues the one before; the value of the last line, an expression, is what the program computes. The variables of a program are those of `PRELUDE`, its
 functions those of `api_helpers.py`. Rows of a host section are expressions of ordinary Python that must be true.
 """
 
@@ -41,7 +41,7 @@ class Section:
     def examples(self) -> list[tuple[str, str]]:
         """(name, program) of every name."""
         found = []
-        for row in self.rows.strip().splitlines():
+        for row in self.rows.strip().replace("\n  ", " ").splitlines():
             names, program = row.split(" | ", 1)
             for name in names.split():
                 lines = program.strip().replace("{.}", name.rpartition(".")[2]).replace("{}", name)
@@ -85,17 +85,23 @@ tl.map_elementwise | tl.map_elementwise(collatz_steps, m)
 MEMORY = """
 tl.load | tl.load(f + i, mask=q, other=-1.0, cache_modifier=".cg", eviction_policy="evict_last", volatile=False)
 tl.store | tl.store(f + i, x, mask=q, cache_modifier=".wb", eviction_policy="evict_first") ;; tl.debug_barrier() ;; tl.load(f + i)
-tl.make_block_ptr | p = tl.make_block_ptr(f, (6, 7), (8, 1), (0, 0), (8, 8), (1, 0)) ;; tl.load(p, boundary_check=(0, 1), padding_option="zero")
+tl.make_block_ptr | p = tl.make_block_ptr(f, (6, 7), (8, 1), (0, 0), (8, 8), (1, 0)) ;; tl.load(p, boundary_check=(0, 1),
+  padding_option="zero")
 tl.advance | p = tl.make_block_ptr(f, (6, 7), (8, 1), (0, 0), (4, 4), (1, 0)) ;; tl.load(tl.advance(p, (4, 4)), boundary_check=(0, 1))
 tl.make_tensor_descriptor | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 8], padding_option="nan").load([0, 0])
 tl.load_tensor_descriptor | tl.load_tensor_descriptor(tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 8]), [1, 2])
-tl.store_tensor_descriptor | tl.store_tensor_descriptor(tl.make_tensor_descriptor(f, [6, 7], [8, 1], [4, 4]), [4, 4], tl.reshape(x, 4, 4)) ;; tl.debug_barrier() ;; tl.load(f + tl.arange(0, 64))
+tl.store_tensor_descriptor | tl.store_tensor_descriptor(tl.make_tensor_descriptor(f, [6, 7], [8, 1], [4, 4]), [4, 4], tl.reshape(x, 4, 4))
+  ;; tl.debug_barrier() ;; tl.load(f + tl.arange(0, 64))
 tl.tensor_descriptor | isinstance(tl.make_tensor_descriptor(f, [8, 8], [8, 1], [8, 8]), tl.tensor_descriptor)
 tensor_descriptor.load | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [4, 4]).load([3, 4])
-tensor_descriptor.store | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [4, 4]).store([3, 4], tl.reshape(x, 4, 4)) ;; tl.debug_barrier() ;; tl.load(f + tl.arange(0, 64))
+tensor_descriptor.store | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [4, 4]).store([3, 4], tl.reshape(x, 4, 4)) ;; tl.debug_barrier() ;;
+  tl.load(f + tl.arange(0, 64))
 tensor_descriptor.gather | tl.make_tensor_descriptor(f, [8, 8], [8, 1], [1, 8]).gather(tl.arange(0, 8) ^ 3, 0)
-tensor_descriptor.scatter | p = tl.make_tensor_descriptor(f, [8, 8], [8, 1], [1, 8]) ;; p.scatter(p.gather(tl.arange(0, 8), 0) * 2, tl.arange(0, 8) ^ 3, 0) ;; tl.debug_barrier() ;; tl.load(f + tl.arange(0, 64))
-tensor_descriptor.atomic_add tensor_descriptor.atomic_min tensor_descriptor.atomic_max tensor_descriptor.atomic_and tensor_descriptor.atomic_or tensor_descriptor.atomic_xor | tl.make_tensor_descriptor(s, [6, 7], [8, 1], [4, 4]).{.}([3, 4], tl.reshape(n, 4, 4)) ;; tl.debug_barrier() ;; tl.load(s + tl.arange(0, 64))
+tensor_descriptor.scatter | p = tl.make_tensor_descriptor(f, [8, 8], [8, 1], [1, 8]) ;; p.scatter(p.gather(tl.arange(0, 8), 0) * 2,
+  tl.arange(0, 8) ^ 3, 0) ;; tl.debug_barrier() ;; tl.load(f + tl.arange(0, 64))
+tensor_descriptor.atomic_add tensor_descriptor.atomic_min tensor_descriptor.atomic_max tensor_descriptor.atomic_and
+  tensor_descriptor.atomic_or tensor_descriptor.atomic_xor | tl.make_tensor_descriptor(s, [6, 7], [8, 1], [4, 4]).{.}([3, 4],
+  tl.reshape(n, 4, 4)) ;; tl.debug_barrier() ;; tl.load(s + tl.arange(0, 64))
 tensor_descriptor.shape tensor_descriptor.strides | p = tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 8]) ;; p.{.}[0] + p.{.}[1]
 tensor_descriptor.block_shape | tl.zeros(tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 8]).block_shape, tl.float32)
 tensor_descriptor.dtype | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 8]).dtype == tl.float32
@@ -103,7 +109,8 @@ tensor_descriptor.block_type | tl.make_tensor_descriptor(f, [6, 7], [8, 1], [8, 
 """
 
 ATOMICS = """
-tl.atomic_add tl.atomic_max tl.atomic_min tl.atomic_and tl.atomic_or tl.atomic_xor tl.atomic_xchg | {}(s + i, n, mask=q, sem="relaxed", scope="cta") ;; tl.debug_barrier() ;; tl.load(s + i)
+tl.atomic_add tl.atomic_max tl.atomic_min tl.atomic_and tl.atomic_or tl.atomic_xor tl.atomic_xchg | {}(s + i, n, mask=q, sem="relaxed",
+  scope="cta") ;; tl.debug_barrier() ;; tl.load(s + i)
 tl.atomic_cas | tl.atomic_cas(s, 0, 7, sem="acquire", scope="gpu") ;; tl.debug_barrier() ;; tl.load(s)
 tl.atomic_load | tl.atomic_load(s + i, mask=i < 8, sem="acquire", scope="gpu").to(tl.int64)[:, None].broadcast_to(16, 2).sum(1) * (i < 8)
 tl.atomic_store | tl.atomic_store(s + i, n, mask=q, sem="release", scope="sys") ;; tl.debug_barrier() ;; tl.load(s + i)
@@ -112,7 +119,8 @@ tl.atomic_poll | tl.atomic_poll(s + 3, 3, timeout_ns=1000)
 
 PRODUCTS = """
 tl.dot | tl.dot(w, w, acc=a, input_precision="tf32", out_dtype=tl.float32)
-tl.dot_scaled | tl.dot_scaled(fp8_bits(16, 32), tl.full((16, 1), 127, tl.uint8), "e5m2", fp8_bits(32, 16), tl.full((16, 1), 128, tl.uint8), "e5m2", acc=a)
+tl.dot_scaled | tl.dot_scaled(fp8_bits(16, 32), tl.full((16, 1), 127, tl.uint8), "e5m2", fp8_bits(32, 16), tl.full((16, 1), 128,
+  tl.uint8), "e5m2", acc=a)
 input_precision="tf32" input_precision="tf32x3" input_precision="ieee" input_precision="bf16x3" input_precision="bf16x6" | tl.dot(a, a, {})
 allow_tf32=False | tl.dot(a, a, {})
 max_num_imprecise_acc=32 | tl.dot(fp8_bits(16, 32).to(tl.float8e5, bitcast=True), fp8_bits(32, 16).to(tl.float8e5, bitcast=True), {})
@@ -132,7 +140,8 @@ tl.cdiv | tl.cdiv(m, 4)
 tl.sigmoid | tl.sigmoid(x)
 tl.softmax | tl.softmax(a, dim=1, ieee_rounding=True)
 tl.math.umulhi | tl.math.umulhi(u * 123456789, u * 987654321)
-tl.math.exp tl.math.exp2 tl.math.log tl.math.log2 tl.math.cos tl.math.sin tl.math.sqrt tl.math.sqrt_rn tl.math.rsqrt tl.math.abs tl.math.erf tl.math.floor tl.math.ceil | {}(x * 2)
+tl.math.exp tl.math.exp2 tl.math.log tl.math.log2 tl.math.cos tl.math.sin tl.math.sqrt tl.math.sqrt_rn tl.math.rsqrt tl.math.abs
+  tl.math.erf tl.math.floor tl.math.ceil | {}(x * 2)
 tl.math.fdiv tl.math.div_rn | {}(x, y)
 tl.math.fma | tl.math.fma(x, y, y)
 """
@@ -176,13 +185,15 @@ tl.core.dispatch | dispatched(x)
 
 LOOPS = """
 tl.range | t = x ;; for j in tl.range(0, k): t += x ;; t
-num_stages=2 loop_unroll_factor=2 disallow_acc_multi_buffer=True flatten=True warp_specialize=True disable_licm=True | t = x ;; for j in tl.range(0, k, 1, {}): t += x ;; t
+num_stages=2 loop_unroll_factor=2 disallow_acc_multi_buffer=True flatten=True warp_specialize=True disable_licm=True | t = x ;; for j in
+  tl.range(0, k, 1, {}): t += x ;; t
 tl.static_range | t = x ;; for j in tl.static_range(3): t += x * j ;; t
 tl.condition | t = k ;; while tl.condition(t < 100, disable_licm=True): t *= 2 ;; t
 """
 
 TYPES = """
-tl.int1 tl.int8 tl.int16 tl.int32 tl.int64 tl.uint8 tl.uint16 tl.uint32 tl.uint64 tl.float16 tl.bfloat16 tl.float32 tl.float64 tl.float8e5 tl.float8e4b15 | (x * 8).to({}).to(tl.float32)
+tl.int1 tl.int8 tl.int16 tl.int32 tl.int64 tl.uint8 tl.uint16 tl.uint32 tl.uint64 tl.float16 tl.bfloat16 tl.float32 tl.float64 tl.float8e5
+  tl.float8e4b15 | (x * 8).to({}).to(tl.float32)
 tl.float8e4nv | (x * 8).to(tl.float8e4nv).to(tl.float32)
 tl.float8e5b16 tl.float8e4b8 | {}.is_fp8()
 tl.void | tl.void.is_void()
@@ -204,7 +215,10 @@ tl.aggregate_replace | tl.aggregate_replace(Pair(x, y), second=n).total()
 tl.target_info.current_target | tl.target_info.current_target() is not None
 tl.target_info.is_cuda tl.target_info.is_hip tl.target_info.is_hip_cdna3 tl.target_info.is_hip_cdna4 tl.target_info.is_hip_gfx1250 | {}()
 tl.target_info.cuda_capability_geq | tl.target_info.cuda_capability_geq(8, 0)
-dtype.is_fp8 dtype.is_fp8e4nv dtype.is_fp8e4b8 dtype.is_fp8e4b15 dtype.is_fp8e5 dtype.is_fp8e5b16 dtype.is_fp16 dtype.is_bf16 dtype.is_fp32 dtype.is_fp64 dtype.is_int1 dtype.is_int8 dtype.is_int16 dtype.is_int32 dtype.is_int64 dtype.is_uint8 dtype.is_uint16 dtype.is_uint32 dtype.is_uint64 dtype.is_floating dtype.is_standard_floating dtype.is_int dtype.is_int_signed dtype.is_int_unsigned dtype.is_bool dtype.is_ptr dtype.is_block dtype.is_const dtype.is_void | x.dtype.{.}()
+dtype.is_fp8 dtype.is_fp8e4nv dtype.is_fp8e4b8 dtype.is_fp8e4b15 dtype.is_fp8e5 dtype.is_fp8e5b16 dtype.is_fp16 dtype.is_bf16
+  dtype.is_fp32 dtype.is_fp64 dtype.is_int1 dtype.is_int8 dtype.is_int16 dtype.is_int32 dtype.is_int64 dtype.is_uint8 dtype.is_uint16
+  dtype.is_uint32 dtype.is_uint64 dtype.is_floating dtype.is_standard_floating dtype.is_int dtype.is_int_signed dtype.is_int_unsigned
+  dtype.is_bool dtype.is_ptr dtype.is_block dtype.is_const dtype.is_void | x.dtype.{.}()
 dtype.is_dtype | tl.dtype.is_dtype("bf16")
 dtype.kind | x.dtype.kind() == tl.dtype.KIND.FLOATING
 dtype.KIND | n.dtype.kind() == tl.dtype.KIND.INTEGRAL
@@ -264,10 +278,12 @@ tensor.dtype | x.dtype == tl.float32
 tensor.shape | tl.zeros(a.shape, tl.float32)
 tensor.numel | a.numel
 tensor.T | a.T
-tensor.abs tensor.ceil tensor.cos tensor.erf tensor.exp tensor.exp2 tensor.floor tensor.log tensor.log2 tensor.rsqrt tensor.sin tensor.sqrt tensor.sqrt_rn tensor.sigmoid tensor.ravel tensor.sort tensor.flip tensor.sum tensor.max tensor.min | x.{.}()
+tensor.abs tensor.ceil tensor.cos tensor.erf tensor.exp tensor.exp2 tensor.floor tensor.log tensor.log2 tensor.rsqrt tensor.sin
+  tensor.sqrt tensor.sqrt_rn tensor.sigmoid tensor.ravel tensor.sort tensor.flip tensor.sum tensor.max tensor.min | x.{.}()
 tensor.argmax tensor.argmin | x.{.}(0)
 tensor.advance | p = tl.make_block_ptr(f, (6, 7), (8, 1), (0, 0), (4, 4), (1, 0)).advance((4, 4)) ;; tl.load(p, boundary_check=(0, 1))
-tensor.atomic_add tensor.atomic_and tensor.atomic_max tensor.atomic_min tensor.atomic_or tensor.atomic_xor tensor.atomic_xchg | (s + i).{.}(n) ;; tl.debug_barrier() ;; tl.load(s + i)
+tensor.atomic_add tensor.atomic_and tensor.atomic_max tensor.atomic_min tensor.atomic_or tensor.atomic_xor tensor.atomic_xchg | (s +
+  i).{.}(n) ;; tl.debug_barrier() ;; tl.load(s + i)
 tensor.atomic_cas | s.atomic_cas(0, 7) ;; tl.debug_barrier() ;; tl.load(s)
 tensor.atomic_load | (s + 3).atomic_load()
 tensor.atomic_store | s.atomic_store(5) ;; tl.debug_barrier() ;; tl.load(s)
@@ -305,7 +321,8 @@ constexpr.__or__ constexpr.__ror__ | c: tl.constexpr = 3 ;; (c | 4) + (4 | c)
 constexpr.__xor__ constexpr.__rxor__ | c: tl.constexpr = 3 ;; (c ^ 2) + (2 ^ c)
 constexpr.__lshift__ constexpr.__rlshift__ | c: tl.constexpr = 3 ;; (c << 2) + (2 << c)
 constexpr.__rshift__ constexpr.__rrshift__ | c: tl.constexpr = 3 ;; (c >> 1) + (20 >> c)
-constexpr.__lt__ constexpr.__le__ constexpr.__gt__ constexpr.__ge__ constexpr.__eq__ constexpr.__ne__ | c: tl.constexpr = 3 ;; (c < 4) + (c <= 3) * 2 + (c > 4) * 4 + (c >= 3) * 8 + (c == 3) * 16 + (c != 3) * 32
+constexpr.__lt__ constexpr.__le__ constexpr.__gt__ constexpr.__ge__ constexpr.__eq__ constexpr.__ne__ | c: tl.constexpr = 3 ;; (c < 4) +
+  (c <= 3) * 2 + (c > 4) * 4 + (c >= 3) * 8 + (c == 3) * 16 + (c != 3) * 32
 constexpr.__neg__ constexpr.__pos__ constexpr.__invert__ | c: tl.constexpr = 3 ;; -c + +c + ~c
 constexpr.__not__ constexpr.__bool__ | c: tl.constexpr = 3 ;; not c
 constexpr.logical_and constexpr.logical_or | c: tl.constexpr = 3 ;; (c and 5) + (c or 5)
@@ -370,7 +387,8 @@ triton.constexpr_function | triton.constexpr_function(lambda v: v + 1)(2) == 3
 triton.autotune | triton.autotune([triton.Config({"B": 1})], key=[])(triton.jit(plain)).fn is not None
 triton.Config | triton.Config({"B": 1}, num_warps=8, num_stages=2, num_ctas=1, maxnreg=64).num_warps == 8
 triton.heuristics | triton.heuristics({"B": lambda args: 1})(triton.jit(plain)).fn is not None
-triton.JITFunction triton.KernelInterface triton.TensorWrapper triton.MockTensor triton.FutureKernel triton.AsyncCompileMode | isinstance({}, type)
+triton.JITFunction triton.KernelInterface triton.TensorWrapper triton.MockTensor triton.FutureKernel triton.AsyncCompileMode |
+  isinstance({}, type)
 triton.compile | callable(triton.compile)
 triton.TritonError triton.CompilationError triton.OutOfResources triton.InterpreterError | issubclass({}, Exception)
 triton.reinterpret | callable(triton.reinterpret)
@@ -379,7 +397,8 @@ triton.next_power_of_2 | triton.next_power_of_2(5) == 8
 triton.set_allocator | callable(triton.set_allocator)
 triton.must_use_result | triton.must_use_result(plain) is plain
 triton.aggregate | callable(triton.aggregate)
-triton.knobs triton.language triton.runtime triton.compiler triton.backends triton.testing triton.tools triton.errors | {}.__name__.endswith("{.}")
+triton.knobs triton.language triton.runtime triton.compiler triton.backends triton.testing triton.tools triton.errors |
+  {}.__name__.endswith("{.}")
 triton.install_as_triton | callable(triton.install_as_triton)
 """
 
