@@ -72,11 +72,17 @@ def _with_progress(outcomes: Iterator[Outcome], total: int, start: float) -> Ite
     for done, outcome in enumerate(outcomes, 1):
         failed += outcome.status == FAILED
         if outcome.status == FAILED:
-            print(f"\r{outcome.key}: {outcome.kind}: {_headline(outcome.text)[:200]}\033[K", file=sys.stderr)
+            clear, end = ("\r", "\033[K") if sys.stderr.isatty() else ("", "")
+            print(f"{clear}{outcome.key}: {outcome.kind}: {_headline(outcome.text)[:200]}{end}", file=sys.stderr)
         of = f"/{total}" if total < 10**9 else ""
-        print(f"\r{done}{of} programs, {failed} failed, {time.monotonic() - start:.0f} s\033[K", end="", file=sys.stderr, flush=True)
+        state = f"{done}{of} programs, {failed} failed, {time.monotonic() - start:.0f} s"
+        if sys.stderr.isatty():
+            print(f"\r{state}\033[K", end="", file=sys.stderr, flush=True)
+        elif done % 100 == 0:
+            print(state, file=sys.stderr, flush=True)
         yield outcome
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
 
 
 def _headline(text: str) -> str:

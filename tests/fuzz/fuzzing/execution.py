@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from typing import Any
@@ -119,16 +118,6 @@ def source_of(source: str, path: str, backend: Any) -> tuple[Any, dict[str, Any]
 
 
 # On a GPU
-
-
-@functools.cache
-def has_gpu() -> bool:
-    """Whether torch finds a GPU."""
-    try:
-        import torch
-    except ImportError:
-        return False
-    return torch.cuda.is_available()
 
 
 def launch(source: str, path: str, inputs: Results) -> Results:
