@@ -24,7 +24,7 @@ def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
 def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
   let summary = "print every element with its index";
   let arguments = (ins Variadic<Tile_Value>:$args, StrAttr:$prefix, UnitAttr:$hex, DefaultValuedAttr<DenseBoolArrayAttr, "{}">:$is_signed);
-  let assemblyFormat = "$prefix (`hex` $hex^)? (`signed` `=` $is_signed^)? attr-dict ($args^ `:` type($args))?";
+  let assemblyFormat = "$prefix (`hex` $hex^)? (`signed` `=` $is_signed^)? attr-dict (`(` $args^ `:` type($args) `)`)?";
   let hasVerifier = 1;
 }
 

@@ -21,6 +21,7 @@ def TileGPU_Dialect : Dialect {
   let dependentDialects = ["::tilewright::tile::TileDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();

@@ -27,7 +27,7 @@ def TileGPU_AsyncCommitOp : TileGPU_Op<"async_commit", [MemoryEffects<[TileGPU_Q
   let summary = "close the group of this thread's copies started since the last commit";
   let arguments = (ins Variadic<TileGPU_TokenType>:$tokens);
   let results = (outs TileGPU_TokenType:$token);
-  let assemblyFormat = "$tokens attr-dict";
+  let assemblyFormat = "`(` $tokens `)` attr-dict";
 }
 
 def TileGPU_AsyncWaitOp : TileGPU_Op<"async_wait", [MemoryEffects<[TileGPU_SharedWrite, TileGPU_QueueRead, TileGPU_QueueWrite]>]> {

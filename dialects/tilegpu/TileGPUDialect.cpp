@@ -53,6 +53,10 @@ void TileGPUDialect::initialize() {
   addInterfaces<TileGPUAsmInterface, TileGPUInlinerInterface>();
 }
 
+Operation *TileGPUDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
 LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   StringRef name = attr.getName();
   if (name == kTargetAttr && !isa<StringAttr>(attr.getValue()))

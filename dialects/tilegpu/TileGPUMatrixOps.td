@@ -39,7 +39,7 @@ def TileGPU_WgmmaWaitOp : TileGPU_Op<"wgmma_wait", [InferTypeOpAdaptor, MemoryEf
   let summary = "wait until at most num groups are in flight; gives the values, no longer pending";
   let arguments = (ins Variadic<AnyType>:$values, ConfinedAttr<I32Attr, [IntNonNegative]>:$num);
   let results = (outs Variadic<AnyType>:$outs);
-  let assemblyFormat = "`num` `=` $num attr-dict ($values^ `:` type($values))?";
+  let assemblyFormat = "`num` `=` $num attr-dict (`(` $values^ `:` type($values) `)`)?";
 }
 
 #endif // TILEWRIGHT_TILEGPU_MATRIX_OPS_TD

@@ -171,16 +171,16 @@ def test_gemm_loop_stays_asynchronous(shape, num_warps):
     now = [kernel.value(f"tilegpu.slot {x}[{index}] : {r}") for x, r in zip(memory, rings, strict=True)]
     instr = list(L.wgmma_instruction((m, n), num_warps, 16))
     pending = kernel.value(f"tilegpu.wgmma {now[0]}, {now[1]}, %acc instr = {instr} precision = tf32 : {', '.join(slot_types)} -> {t}")
-    waited = kernel.value(f"tilegpu.wgmma_wait num = 1 {pending} : {t}")
+    waited = kernel.value(f"tilegpu.wgmma_wait num = 1 ({pending} : {t})")
     following = kernel.value(f"arith.addi {index}, {c1} : i32")
     for i in range(2):
         slot = kernel.value(f"tilegpu.slot {memory[i]}[{following}] : {rings[i]}")
         kind = K.tensor(loads[i], "!tile.ptr<bf16>")
         token = kernel.value(f"tilegpu.async_copy {pointers[i]}, {slot} : {kind}, {slot_types[i]}")
-        kernel.value(f"tilegpu.async_commit {token}")
+        kernel.value(f"tilegpu.async_commit({token})")
     kernel.op(f"scf.yield {waited} : {t}")
     kernel.op("}")
-    kernel.store(2, acc, kernel.value(f"tilegpu.wgmma_wait num = 0 {loop} : {t}"))
+    kernel.store(2, acc, kernel.value(f"tilegpu.wgmma_wait num = 0 ({loop} : {t})"))
     assembled = assemble(kernel)
     check_asynchronous(assembled)
     assert assembled.count("wgmma.wait_group") == 2
@@ -203,9 +203,9 @@ def test_attention_loop_stays_asynchronous():
     tail = "instr = [64, 128, 16] precision = tf32"
     scores = kernel.value(f"tilegpu.wgmma {q}, {k}, {zero} {tail} : {kind}, {turned} -> {f32}")
     sums = kernel.value(f"tilegpu.wgmma %p, {v}, %acc {tail} : {bf16}, {kind} -> {f32}")
-    scores = kernel.value(f"tilegpu.wgmma_wait num = 1 {scores} : {f32}")
+    scores = kernel.value(f"tilegpu.wgmma_wait num = 1 ({scores} : {f32})")
     weights = kernel.value(f"math.exp2 {scores} : {f32}")
-    kernel.op(f"%done:2 = tilegpu.wgmma_wait num = 0 {sums}, {weights} : {f32}, {f32}")
+    kernel.op(f"%done:2 = tilegpu.wgmma_wait num = 0 ({sums}, {weights} : {f32}, {f32})")
     scaled = kernel.value(f"arith.addf %done#0, %done#0 : {f32}")
     packed = kernel.value(f"tile.fp_to_fp %done#1 : {f32} -> {bf16}")
     kernel.op(f"scf.yield {scaled}, {packed} : {f32}, {bf16}")

@@ -139,7 +139,7 @@ def async_copy(
         value = k.value(f"arith.constant dense<{other}> : {tensor(layout, element)}")
         guard += f" other = {value} : {tensor(layout, element)}"
     token = k.value(f"tilegpu.async_copy {pointers}, {slot}{guard} : {tensor(layout, f'!tile.ptr<{element}>')}, {kind}")
-    token = k.value(f"tilegpu.async_commit {token}")
+    token = k.value(f"tilegpu.async_commit({token})")
     token = k.value(f"tilegpu.async_wait {token} num = 0")
     k.op("tilegpu.barrier")
     k.store(1, dst, k.value(f"tilegpu.local_load {slot} token {token} : {kind} -> {tensor(dst, element)}"))
@@ -237,5 +237,5 @@ def wgmma(
     pending = zero
     for _ in range(2):
         pending = k.value(f"tilegpu.wgmma {operands[0]}, {operands[1]}, {pending} instr = {list(instr)} precision = tf32 : {signature}")
-    k.store(2, acc, k.value(f"tilegpu.wgmma_wait num = 0 {pending} : {tensor(acc, out)}"))
+    k.store(2, acc, k.value(f"tilegpu.wgmma_wait num = 0 ({pending} : {tensor(acc, out)})"))
     return k

@@ -7,8 +7,8 @@ func.func @kernel(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %c: i1, %t:
   %0 = tile.program_id 2
   // CHECK: tile.num_programs 0
   %1 = tile.num_programs 0
-  // CHECK: tile.print "x = " hex signed = [true, false] %{{.*}}, %{{.*}} : i32, tensor<4xf32>
-  tile.print "x = " hex signed = [true, false] %0, %t : i32, tensor<4xf32>
+  // CHECK: tile.print "x = " hex signed = [true, false](%{{.*}}, %{{.*}} : i32, tensor<4xf32>)
+  tile.print "x = " hex signed = [true, false] (%0, %t : i32, tensor<4xf32>)
   // CHECK: tile.print "done"
   tile.print "done"
   // CHECK: tile.assert %{{.*}}, "text" : i1

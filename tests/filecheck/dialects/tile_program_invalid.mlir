@@ -18,7 +18,7 @@ func.func @programs_axis() {
 
 func.func @print_signs(%x: i32) {
   // expected-error@+1 {{is_signed has 2 entries for 1 arguments}}
-  tile.print "" signed = [true, true] %x : i32
+  tile.print "" signed = [true, true] (%x : i32)
   return
 }
 

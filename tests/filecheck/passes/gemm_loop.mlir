@@ -10,7 +10,7 @@
 // DOT: %[[B:.*]] = tile.load
 // DOT-NEXT: %[[BB:.*]] = tilegpu.local_alloc %[[B]]
 // DOT: %[[D:.*]] = tilegpu.wgmma %[[AB]], %[[BB]], %{{.*}} instr = [64, 128, 16]
-// DOT-NEXT: tilegpu.wgmma_wait num = 0 %[[D]]
+// DOT-NEXT: tilegpu.wgmma_wait num = 0(%[[D]]
 
 // One slot more than stages, so that the wgmma of the iteration before may still read when the copies are issued.
 // RING: tilegpu.local_alloc : {{.*}}<128x64xbf16, #{{.*}}, slots = 5>
@@ -23,7 +23,7 @@
 // RING: tilegpu.async_commit
 // RING: tilegpu.wgmma_wait num = 1{{$}}
 // RING: scf.yield
-// RING: %[[ACC:.*]] = tilegpu.wgmma_wait num = 0 %[[LOOP]]#0
+// RING: %[[ACC:.*]] = tilegpu.wgmma_wait num = 0(%[[LOOP]]#0
 // RING: tilegpu.async_wait num = 0
 // Four lanes of the accumulator write a whole sector of 32 bytes: no conversion.
 // RING-NOT: convert_layout
