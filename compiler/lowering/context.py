@@ -9,7 +9,7 @@ from mlir import ir
 
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
-from tilewright.errors import CompilationError
+from tilewright.compiler.passes.diagnostics import user_error
 
 from .registry import RULES
 from .types import Types, scalar_type, types
@@ -416,8 +416,7 @@ class LoweringContext:
                 raise ValueError("this operation is not supported here")
             results = rule(self, op)
         except ValueError as error:
-            file, line = source_line(op.location)
-            raise CompilationError(None, None, f"{file}:{line}: {op.name}: {error}") from error
+            raise user_error(op, f"{op.name}: {error}") from error
         if results:
             self.values.update(zip(op.results, results, strict=True))
 

@@ -1,5 +1,7 @@
 """Ops with code of their own: inline assembly and scalar functions per element, histogram, gather."""
 
+import re
+
 from mlir import ir
 
 from . import access, linear, vectors
@@ -7,6 +9,11 @@ from .asm import inline_asm, inline_asm_multi
 from .atomics import when
 from .context import LoweringContext
 from .registry import rule
+
+#: What a constraint of inline assembly may ask for: a predicate, and registers of 16, 32, 64 and 128 bits and of floats.
+REGISTER_CLASSES = ("b", "h", "r", "l", "q", "f", "d")
+_OPERAND = re.compile(r"\$(?:\$|(\d+|\{\d+\})|\S?)")
+_CONSTRAINT = re.compile(rf"=?&?[{''.join(REGISTER_CLASSES)}]")
 
 
 @rule("tile.inline_asm")
@@ -33,6 +40,8 @@ def inline_asm_op(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         for argument in arguments:
             group = vectors.shuffle(ctx, argument, registers)
             operands += packed_words(ctx, group)
+        if start == 0:
+            check_assembly(text, constraints, number, len(operands))
         operands = [to_class(ctx, w, letters[number + i]) for i, w in enumerate(operands)]
         flat = [word for words in outputs for word in words]
         declared = [class_type(ctx, letters[i], word) for i, word in enumerate(flat)]
@@ -43,6 +52,27 @@ def inline_asm_op(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
             pieces[i].append(unpacked(ctx, mine, pack, ctx.types.parts(type)[1]))
     joined = [vectors.slice_of(ctx, vectors.concat(ctx, p), 0, count) for p in pieces]
     return [vectors.extract(ctx, v, 0) for v in joined] if is_scalar else joined
+
+
+def check_assembly(text: str, constraints: str, outputs: int, inputs: int) -> None:
+    """Raise ValueError for constraints or operand numbers that LLVM does not know: it would end the process."""
+    parts = [part.strip() for part in constraints.split(",")]
+    operands = [part for part in parts if not part.startswith("~{")]
+    written = [part for part in operands if part.startswith("=")]
+    if len(written) != outputs or len(operands) - len(written) != inputs:
+        raise ValueError(
+            f"constraints '{constraints}' name {len(written)} outputs and {len(operands) - len(written)} inputs, "
+            f"but there are {outputs} and {inputs} (32-bit registers, for types narrower than that)"
+        )
+    for part in operands:
+        tied = part.isdigit() and int(part) < outputs
+        if not tied and not _CONSTRAINT.fullmatch(part):
+            raise ValueError(f"constraint '{part}' is not known: use {', '.join(REGISTER_CLASSES)}, or the number of an output")
+    for named in _OPERAND.finditer(text):
+        if named[0] != "$$" and (not named[1] or int(named[1].strip("{}")) >= outputs + inputs):
+            raise ValueError(
+                f"'{named[0]}' in the assembly is not one of the {outputs + inputs} operands $0, $1, ...; `$$` is a dollar sign"
+            )
 
 
 def packed_types(ctx: LoweringContext, element: ir.Type, pack: int) -> list[ir.Type]:
@@ -79,7 +109,10 @@ def unpacked(ctx: LoweringContext, words: list[ir.Value], count: int, element: i
 def class_type(ctx: LoweringContext, letter: str, word: ir.Type) -> ir.Type:
     """The type of an operand of a register class: f and d are floats, r, h and l integers; other classes keep the word."""
     t = ctx.types
-    return {"f": t.f32, "d": t.f64, "r": t.i32, "h": t.i16, "l": t.i64}.get(letter, word)
+    type = {"f": t.f32, "d": t.f64, "r": t.i32, "h": t.i16, "l": t.i64}.get(letter, word)
+    if type in t.floats and t.widths[type] != t.widths[word]:
+        raise ValueError(f"constraint '{letter}' takes values of {t.widths[type]} bits, not of {t.widths[word]}")
+    return type
 
 
 def to_class(ctx: LoweringContext, word: ir.Value, letter: str) -> ir.Value:

@@ -16,7 +16,7 @@ import tilewright.language as tl
 from tilewright import knobs
 from tilewright.backends.compiler import GPUTarget
 from tilewright.compiler import ASTSource, max_shared_mem
-from tilewright.errors import CompilationError, OutOfResources, ToolchainError, UnsupportedLanguageConstruct, UnsupportedTarget
+from tilewright.errors import CompilationError, OutOfResources, PTXASError, ToolchainError, UnsupportedLanguageConstruct, UnsupportedTarget
 from tilewright.runtime import driver
 
 H200 = GPUTarget("cuda", 90, 32)
@@ -212,6 +212,18 @@ def asserts(x, BLOCK: tl.constexpr):
     tl.store(x, BLOCK)
 
 
+@triton.jit
+def assembles(x, ASM: tl.constexpr, CONSTRAINTS: tl.constexpr):
+    offsets = tl.arange(0, 16)
+    y = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [tl.load(x + offsets)], dtype=tl.int32, is_pure=False, pack=1)
+    tl.store(x + offsets, y)
+
+
+def assembled(asm: str, constraints: str) -> Callable:
+    """A function that compiles a kernel with inline assembly from 32 to 32 bits."""
+    return compiled(assembles, "*i32", ASM=asm, CONSTRAINTS=constraints)
+
+
 GPU_TENSOR = Tensor(4096)
 HOST_TENSOR = Tensor(64, device=-1)
 
@@ -255,6 +267,13 @@ IN_THE_KERNEL = [
     ),
     Mistake("A value that an argument does not take", compiled(no_such_modifier, "*fp32"), CompilationError, "accepted: ", "tl.load("),
     Mistake("A mistake in a function that the kernel calls", compiled(in_a_helper, "*fp32"), CompilationError, "called from", "tl.arange("),
+    Mistake(
+        "A constraint of inline assembly", assembled("mov.b32 $0, $1;", "=z,r"), CompilationError, "use b, h, r, l, q, f, d", "tl.inline"
+    ),
+    Mistake("An operand of inline assembly", assembled("mov.b32 $0, $2;", "=r,r"), CompilationError, "2 operands", "tl.inline"),
+    Mistake("Inline assembly with too many operands", assembled("", "=r,r,r"), CompilationError, "there are 1 and 1", "tl.inline"),
+    Mistake("Inline assembly of another type", assembled("mov.b32 $0, $1;", "=r,d"), CompilationError, "takes values of 64", "tl.inline"),
+    Mistake("Inline assembly that ptxas refuses", assembled("bogus $0, $1;", "=r,r"), PTXASError, "any known instruction: 'bogus'"),
     Mistake("An assertion at compile time", compiled(asserts, "*fp32", BLOCK=64), CompilationError, "multiple of 128", "tl.static_assert"),
 ]
 
