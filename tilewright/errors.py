@@ -24,12 +24,15 @@ class SourceSite(NamedTuple):
     function: str = ""
 
     def render(self) -> str:
-        """`file:line:column`, the source line, and carets under the expression."""
+        """`file:line:column`, the source line if it is known, and carets under the expression."""
         code = self.text.lstrip()
         start = max(self.col - (len(self.text) - len(code)), 0)
         width = max(1, min(self.end_col, len(self.text)) - self.col)
         inside = f" in {self.function}" if self.function else ""
-        return f"{self.file_name}:{self.line}:{self.col + 1}:{inside}\n    {code}\n    {' ' * start}{'^' * width}"
+        place = f"{self.file_name}:{self.line}:{self.col + 1}:{inside}"
+        if not code:
+            return place
+        return f"{place}\n    {code}\n    {' ' * start}{'^' * width}"
 
 
 def source_site(

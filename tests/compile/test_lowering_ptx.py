@@ -307,7 +307,7 @@ def test_what_has_no_lowering_is_an_error_with_a_place() -> None:
         other=blocked((2, 64), (1, 1), (2, 16), (1, 4), (0, 1)),
         r=slice_dim(blocked((2, 64), (1, 1), (2, 16), (1, 4), (0, 1)), 0),
     )
-    with pytest.raises(CompilationError, match=r":\d+: tile\.reshape: .*another thread"):
+    with pytest.raises(CompilationError, match=r":\d+:\d+:\s+tile\.reshape: .*another thread"):
         write_ptx(source)
 
 
