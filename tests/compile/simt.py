@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from mlir import ir
 from simt_matrix import run_matrix_asm
+from simt_tma import TensorMap, TmaState, run_tma_asm
 
 WARP = 32
 PAGE = 1024  # bytes; arrays start on a page and a free page lies between two
@@ -70,13 +71,15 @@ class Simulator:
         self.shared = np.zeros(shared, np.uint8)
         self.memory = np.zeros(0, np.uint8)
         self.program = (0, 0, 0)
+        self.tma = TmaState()
         self.functions = {}
         for op in module.body.operations:
             if op.operation.name == "llvm.func":
                 self.functions[ir.StringAttr(op.attributes["sym_name"]).value] = op.operation
 
-    def launch(self, name: str, *arguments: np.ndarray | int) -> None:
-        """Run a kernel; arrays are passed as pointers and changed in place."""
+    def launch(self, name: str, *arguments: np.ndarray | int, maps: Callable[[list], list[TensorMap]] = lambda values: []) -> None:
+        """Run a kernel; arrays are passed as pointers and changed in place. `maps` makes the tensor maps that follow out of what is passed
+        before."""
         places, top = [], PAGE
         for argument in arguments:
             places.append(top)
@@ -88,8 +91,11 @@ class Simulator:
         func = self.functions[name]
         types = [element_of(a.type)[1] for a in func.regions[0].blocks[0].arguments]
         values = [p if isinstance(a, np.ndarray) else a for p, a in zip(places, arguments, strict=True)]
+        self.tma = TmaState(maps(values))
+        values += range(len(self.tma.maps))
         rows = [np.full(self.threads, v, dtype_of(t)) for v, t in zip(values, types, strict=True)]
         self.call(func, rows, np.ones(self.threads, bool))
+        assert not self.tma.stores, "a kernel ended before TMA had read its buffers"
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
 
@@ -296,6 +302,12 @@ def poison(op: ir.Operation) -> object:
     return np.zeros((1, count) if count else 1, dtype_of(name))
 
 
+def toward_zero_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Division toward zero; a zero divisor counts as 1."""
+    b = np.where(b == 0, 1, b)
+    return ((a - np.fmod(a, b)) // b).astype(a.dtype)
+
+
 def rounded(function: Callable) -> Callable:
     return lambda op, *operands: cast(op, function(*operands))
 
@@ -318,6 +330,8 @@ OPS: dict[str, Callable] = {
     "llvm.add": lambda op, a, b: a + b,
     "llvm.sub": lambda op, a, b: a - b,
     "llvm.mul": lambda op, a, b: a * b,
+    "llvm.sdiv": lambda op, a, b: toward_zero_quotient(a, b),
+    "llvm.srem": lambda op, a, b: np.fmod(a, np.where(b == 0, 1, b)).astype(a.dtype),
     "llvm.and": lambda op, a, b: a & b,
     "llvm.or": lambda op, a, b: a | b,
     "llvm.xor": lambda op, a, b: a ^ b,
@@ -389,6 +403,8 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
     def operand(number: str | int) -> np.ndarray:
         return np.broadcast_to(operands[int(number) - outputs], simulator.threads)
 
+    if run_tma_asm(simulator, text, operand, active):
+        return None
     if "mma" in text and (outputs or "mma_async" in text):
         return run_matrix(simulator, text, constraints, operands)
     if text.startswith(("cp.async.commit_group", "cp.async.wait_group", "fence", "wgmma")):
@@ -427,7 +443,7 @@ def move_matrices(simulator: Simulator, name: str, operands: list):
     for i in range(count):
         lanes = (np.arange(0, simulator.threads, WARP)[:, None] + 8 * i + np.arange(8)).ravel()
         if "stmatrix" in name:
-            matrix = np.ascontiguousarray(operands[1 + i]).view(np.uint16).reshape(-1, 8, 8)
+            matrix = np.ascontiguousarray(np.broadcast_to(operands[1 + i], simulator.threads)).view(np.uint16).reshape(-1, 8, 8)
             rows = matrix.transpose(0, 2, 1) if ".trans" in name else matrix
             store(simulator.shared, address[lanes], np.ascontiguousarray(rows).reshape(-1, 8).view(np.int16), "i16", everyone)
             continue

@@ -1,0 +1,55 @@
+"""Runs a `@jit` kernel on the test machine, compiled by all passes of a target, its tensor maps included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from simt import Simulator
+from simt_tma import KINDS, TensorMap
+
+from tilewright.compiler.backends import GPUTarget, make_backend
+from tilewright.compiler.backends.base import Compilation
+from tilewright.compiler.backends.nvidia import backend as nvidia
+from tilewright.compiler.backends.nvidia import pipeline, tensor_maps
+from tilewright.compiler.frontend import build_module
+from tilewright.compiler.lowering.lower import lower_to_llvm
+from tilewright.dialects import context
+from tilewright.runtime.tensor_maps import TensorMaps
+
+
+def passes_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any], arch: int = 90, **options: Any) -> tuple[Any, Any]:
+    """(module with shared memory and barriers placed, options). Pointers and integers of the signature count as multiples of 16."""
+    target = GPUTarget("cuda", arch, 32)
+    backend = make_backend(target)
+    parsed = backend.parse_options(options)
+    names = kernel.arg_names
+    full = {name: "constexpr" if name in constants else signature[name] for name in names}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if full[name] == "i32" or full[name].startswith("*")}
+    module = build_module(kernel, full, constants, attrs, parsed, target)
+    compilation = Compilation(target, parsed, {}, lambda: None)
+    nvidia._make_ttir(module, {}, compilation)
+    nvidia._make_ttgir(module, {}, compilation)
+    nvidia._run_passes(module, pipeline.llir(parsed))
+    return module, parsed
+
+
+def run_kernel(
+    kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], types: dict[str, str], **options: Any
+) -> None:
+    """Run every program of the grid in turn. `arguments` in the order of the kernel's parameters; arrays are changed in place. `types` is
+    the signature of the arrays and whatever else is no i32."""
+    signature = {name: types.get(name, "i32") for name in arguments}
+    module, parsed = passes_of(kernel, signature, constants, **options)
+    maps = TensorMaps(kernel.__name__, tensor_maps.descriptors(module.operation), [*signature.values()], [*signature], _encode)
+    lowered = lower_to_llvm(module, GPUTarget("cuda", parsed.capability, 32), parsed)
+    with context():
+        simulator = Simulator(lowered, 32 * parsed.num_warps)
+        for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
+            simulator.program = (x, y, z)
+            simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))
+
+
+def _encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> TensorMap:
+    size = np.dtype(KINDS[descriptor["element"]]).itemsize
+    return TensorMap(base, shape, [*strides, size], descriptor["box"], descriptor["swizzle"], descriptor["element"], descriptor["padding"])

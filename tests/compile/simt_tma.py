@@ -1,0 +1,175 @@
+"""TMA and mbarriers on the test machine. Copies happen as late as they may: a load's data arrives when its mbarrier is waited for, and
+until then its destination holds garbage; a store reads its buffer when it is waited for. Code that relies on more gives wrong results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+GARBAGE = 0xFB
+#: What an element is told to TMA as -> what NumPy computes with; bf16 is moved only.
+KINDS = {
+    "u8": "u1",
+    "u16": "u2",
+    "u32": "u4",
+    "u64": "u8",
+    "i32": "i4",
+    "i64": "i8",
+    "f16": "f2",
+    "bf16": "u2",
+    "f32": "f4",
+    "tf32": "f4",
+    "f64": "f8",
+}
+NAN = {"f16": b"\0\x7e", "bf16": b"\xc0\x7f", "f32": b"\0\0\xc0\x7f", "f64": b"\0\0\0\0\0\0\xf8\x7f"}
+
+
+@dataclass
+class TensorMap:
+    """What cuTensorMapEncodeTiled is told: address, shape, distances in bytes of all dimensions, box, swizzle in bytes."""
+
+    base: int
+    shape: list[int]
+    strides: list[int]
+    box: list[int]
+    swizzle: int
+    element: str
+    padding: str = "zero"
+
+    @property
+    def size(self) -> int:
+        return np.dtype(KINDS[self.element]).itemsize
+
+    def elements(self, corner: list[int], shared: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(whether it is inside of the array, address in global memory, address in shared memory) of each element of a box."""
+        inner = self.box[-1] * self.size
+        assert shared % 128 == 0, "a box must start at a multiple of 128 bytes"
+        assert not self.swizzle or inner <= self.swizzle, "a row of a box must fit into the swizzle"
+        mask = self.swizzle // 16 - 1 if self.swizzle else 0
+        place = np.indices(self.box).reshape(len(self.box), -1) + np.array(corner)[:, None]
+        inside = ((place >= 0) & (place < np.array(self.shape)[:, None])).all(axis=0)
+        local = shared + np.arange(place.shape[1]) * self.size
+        return inside, self.base + np.array(self.strides) @ place, local ^ ((local >> 7 & mask) << 4)
+
+
+@dataclass
+class Mbarrier:
+    """Arrivals and bytes that the current phase waits for, and the copies whose data it will bring."""
+
+    count: int
+    arrivals: int = 0
+    bytes: int = 0
+    phase: int = 0
+    copies: list[Callable[[], None]] = field(default_factory=list)
+
+    def advance(self) -> None:
+        """Complete the phase if all have arrived and all bytes are under way."""
+        if self.arrivals == self.count and self.bytes == 0:
+            self.phase, self.arrivals = self.phase ^ 1, 0
+
+
+@dataclass
+class TmaState:
+    """What one program has under way."""
+
+    maps: list[TensorMap] = field(default_factory=list)
+    mbarriers: dict[int, Mbarrier] = field(default_factory=dict)
+    stores: list[Callable[[], None]] = field(default_factory=list)
+
+
+INIT = re.compile(r"@\$1 mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
+EXPECT = re.compile(r"@\$1 mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], (\d+);")
+LOAD = re.compile(r"@\$3 cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
+STORE = re.compile(r"@\$2 cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
+REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], active: np.ndarray) -> bool:
+    """Run a block of assembly of TMA or mbarriers; False if it is none."""
+    state: TmaState = simulator.tma
+    if text.startswith("@$0 prefetch.tensormap") or "cp.async.bulk.commit_group" in text:
+        return True
+    if inits := INIT.findall(text):
+        for thread in np.flatnonzero(active & operand(1)):
+            for offset, count in inits:
+                state.mbarriers[int(operand(0)[thread]) + int(offset)] = Mbarrier(int(count))
+        return True
+    if match := EXPECT.fullmatch(text):
+        for thread in np.flatnonzero(active & operand(1)):
+            mbarrier = state.mbarriers[int(operand(0)[thread])]
+            mbarrier.arrivals += 1
+            mbarrier.bytes += int(match[1])
+        return True
+    if "mbarrier.try_wait.parity" in text:
+        for thread in np.flatnonzero(active & operand(2)):
+            _wait(state.mbarriers[int(operand(0)[thread])], int(operand(1)[thread]))
+        return True
+    if match := LOAD.fullmatch(text):
+        for thread in np.flatnonzero(active & operand(3)):
+            corner = [int(operand(4 + i)[thread]) for i in reversed(range(int(match[1])))]
+            _load(simulator, state.maps[int(operand(1)[thread])], corner, int(operand(0)[thread]), int(operand(2)[thread]))
+        return True
+    if match := STORE.fullmatch(text):
+        for thread in np.flatnonzero(active & operand(2)):
+            corner = [int(operand(3 + i)[thread]) for i in reversed(range(int(match[2])))]
+            _store(simulator, state.maps[int(operand(0)[thread])], corner, int(operand(1)[thread]), match[3] if match[1] else None)
+        return True
+    if text.startswith("cp.async.bulk.wait_group"):
+        finish(state)
+        return True
+    return False
+
+
+def finish(state: TmaState) -> None:
+    """Do the stores that are under way."""
+    for store in state.stores:
+        store()
+    state.stores.clear()
+
+
+def _wait(mbarrier: Mbarrier, parity: int) -> None:
+    assert mbarrier.phase != parity, "waits for a phase that never ends"
+    for copy in mbarrier.copies:
+        copy()
+    mbarrier.copies.clear()
+
+
+def _load(simulator, map: TensorMap, corner: list[int], shared: int, mbarrier: int) -> None:
+    barrier = simulator.tma.mbarriers[mbarrier]
+    inside, address, local = map.elements(corner, shared)
+    bytes_of = np.arange(map.size)
+    simulator.shared[local[:, None] + bytes_of] = GARBAGE
+    padding = np.frombuffer(NAN[map.element] if map.padding == "nan" else bytes(map.size), np.uint8)
+
+    def arrive() -> None:
+        data = simulator.memory[np.where(inside, address, 0)[:, None] + bytes_of]
+        simulator.shared[local[:, None] + bytes_of] = np.where(inside[:, None], data, padding)
+
+    barrier.copies.append(arrive)
+    barrier.bytes -= len(local) * map.size
+    assert barrier.bytes >= 0, "more bytes than were announced"
+    barrier.advance()
+
+
+def _store(simulator, map: TensorMap, corner: list[int], shared: int, reduction: str | None) -> None:
+    inside, address, local = map.elements(corner, shared)
+    targets, sources = (places[inside][:, None] + np.arange(map.size) for places in (address, local))
+
+    def run() -> None:
+        data = simulator.shared[sources]
+        if reduction is not None:
+            data = _reduced(reduction, simulator.memory[targets], data, map.element)
+        simulator.memory[targets] = data
+
+    simulator.tma.stores.append(run)
+
+
+def _reduced(reduction: str, old: np.ndarray, new: np.ndarray, element: str) -> np.ndarray:
+    """The bytes of elements after a reduction."""
+    if element == "bf16":
+        numbers = [(x.view(np.uint16).astype(np.uint32) << 16).view(np.float32) for x in (old, new)]
+        return (REDUCTIONS[reduction](*numbers).view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+    return REDUCTIONS[reduction](old.view(KINDS[element]), new.view(KINDS[element])).view(np.uint8)

@@ -1,0 +1,103 @@
+"""Kernels on tensor descriptors through all passes: their results on the test machine, and what they are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_harness import run_kernel
+
+import tilewright
+import tilewright.language as tl
+
+
+@tilewright.jit
+def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, TRANSPOSED: tl.constexpr):
+    start = tl.program_id(0)
+    across = tl.cdiv(N, BN)
+    a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    if TRANSPOSED:
+        b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    else:
+        b = tl.make_tensor_descriptor(B, shape=[K, N], strides=[N, 1], block_shape=[BK, BN])
+    c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    for t in tl.range(start, tl.cdiv(M, BM) * across, STEP):
+        row = t // across * BM
+        col = t % across * BN
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            x = a.load([row, k * BK])
+            y = b.load([col, k * BK]).T if TRANSPOSED else b.load([k * BK, col])
+            acc = tl.dot(x, y, acc)
+        c.store([row, col], acc.to(C.dtype.element_ty))
+
+
+@tilewright.jit
+def attention(Q, K, V, OUT, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    first = tl.program_id(0) * BM
+    q = tl.make_tensor_descriptor(Q, shape=[S, D], strides=[D, 1], block_shape=[BM, D]).load([first, 0])
+    keys = tl.make_tensor_descriptor(K, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    values = tl.make_tensor_descriptor(V, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    out = tl.make_tensor_descriptor(OUT, shape=[S, D], strides=[D, 1], block_shape=[BM, D])
+    m = tl.full((BM,), -float("inf"), tl.float32)
+    d = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for n in range(0, S, BN):
+        s = tl.dot(q, keys.load([n, 0]).T)
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.math.exp2(s - new[:, None])
+        scale = tl.math.exp2(m - new)
+        d = d * scale + tl.sum(p, 1)
+        v = values.load([n, 0])
+        acc = tl.dot(p.to(v.dtype), v, acc * scale[:, None])
+        m = new
+    out.store([first, 0], (acc / d[:, None]).to(OUT.dtype.element_ty))
+
+
+@tilewright.jit
+def add_blocks(X, OUT, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    x = tl.make_tensor_descriptor(X, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    out = tl.make_tensor_descriptor(OUT, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    for i in range(0, M, BM):
+        out.store([i, 0], x.load([i, 0]) + out.load([i, 0]))
+
+
+HALF = {"A": "*fp16", "B": "*fp16", "C": "*fp16"}
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("arch", [90, 120])
+def test_gemm(stages, transposed, arch):
+    m, n, k = 144, 80, 208
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (m, k)).astype(np.float16)
+    b = rng.integers(-4, 5, (n, k) if transposed else (k, n)).astype(np.float16)
+    c = np.full((m, n), 7, np.float16)
+    arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}
+    constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 2, "TRANSPOSED": transposed}
+    run_kernel(gemm, (2,), arguments, constants, HALF, num_stages=stages, arch=arch)
+    right = b.T if transposed else b
+    assert np.array_equal(c, (a.astype(np.float32) @ right.astype(np.float32)).astype(np.float16))
+
+
+@pytest.mark.parametrize("rows", [64, 128])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_attention(rows, stages):
+    s, d = 160, 64
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((s, d)).astype(np.float16) for _ in range(3))
+    out = np.zeros((s, d), np.float16)
+    # The last block of keys is cut off: its rows are zeros, whose weight is known.
+    arguments = {"Q": q, "K": k, "V": v, "OUT": out, "S": s}
+    types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
+    run_kernel(attention, (-(-s // rows),), arguments, {"D": d, "BM": rows, "BN": 64}, types, num_stages=stages)
+    keys, values = (np.concatenate([x, np.zeros((-s % 64, d))]).astype(np.float64) for x in (k, v))
+    p = np.exp2(q.astype(np.float64) @ keys.T)
+    assert np.abs(out - p @ values / p.sum(1, keepdims=True)).max() < 2e-3
+
+
+def test_what_is_stored_is_loaded_again():
+    x = np.arange(40 * 32, dtype=np.float32).reshape(40, 32)
+    out = x.copy()
+    run_kernel(add_blocks, (1,), {"X": x, "OUT": out, "M": 40, "N": 32}, {"BM": 8, "BN": 32}, {"X": "*fp32", "OUT": "*fp32"})
+    assert np.array_equal(out, 2 * x)
