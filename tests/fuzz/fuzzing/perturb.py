@@ -102,9 +102,9 @@ class PerturbedBuilder(NumpyBuilder):
 
     rounds = True
 
-    def reduce(self, sources, axis, combine, types, tys):
+    def reduce(self, sources, axis, combine, types, tys, **facts):
         self.rounds = self._rounds(combine, types)
-        return self._region(lambda s: NumpyBuilder.reduce(self, s, axis, combine, types, tys), sources, types)
+        return self._region(lambda s: NumpyBuilder.reduce(self, s, axis, combine, types, tys, **facts), sources, types)
 
     def scan(self, sources, axis, reverse, combine, types):
         self.rounds = self._rounds(combine, types)
