@@ -13,9 +13,9 @@ from typing import Any
 from mlir import ir
 
 from tilewright.language import core, iterators
-from tilewright.language.dtypes import int32
+from tilewright.language.dtypes import int32, int64
 from tilewright.language.semantic.cast import cast, convert
-from tilewright.language.semantic.values import number_type, to_tensor
+from tilewright.language.semantic.values import broadcast_to, constant, number_type, to_tensor
 
 from .generator import Generator, describe, rebuild_tuple
 from .syntax import assigned_names, contains_return, last_assignment, visits
@@ -197,6 +197,10 @@ class _Carried:
         """The constants that the body did change."""
         return {name for name in self.constants if name not in scope or not same_constant(scope[name], self.outer[name])}
 
+    def made(self, scope: dict[str, Any]) -> dict[str, Any]:
+        """The variables in `scope` that do not exist before the loop."""
+        return {name: value for name, value in scope.items() if name not in self.outer and core.flatten(value)}
+
     def yielded(self, scope: dict[str, Any], body: list[ast.AST]) -> list[ir.Value]:
         """The handles after the body; raises if a variable has another type than at first."""
         gen, handles = self.gen, []
@@ -224,6 +228,15 @@ class _Carried:
             frame.lost[name] = f"only the loop on line {line} assigns it, which may not run at all; give it a value before"
 
 
+def _zero_like(gen: Generator, leaf: core.leaf) -> core.leaf:
+    """Zero of the type of a tensor."""
+    if not isinstance(leaf, core.tensor):
+        raise gen.error(f"a value of type {leaf.type} that the condition of `while` assigns by `:=` needs a value before the loop")
+    s, scalar = gen.semantic, leaf.dtype
+    zero = cast(s, constant(s, 0, int64), scalar) if scalar.is_ptr() else constant(s, 0, scalar)
+    return broadcast_to(s, zero, leaf.type.shape) if leaf.type.is_block() else zero
+
+
 def _emit_loop(
     gen: Generator,
     node: ast.For | ast.While,
@@ -231,17 +244,20 @@ def _emit_loop(
     emit: Callable[[_Carried], tuple[ir.Operation, list[dict[str, Any]]]],
 ) -> None:
     """Emit a loop by `emit`, which leaves the insertion point at the end of the body and returns the operation and the names after its
-    parts. A constant that turns out to change is carried in a second attempt."""
+    parts, all but the last of which run always. A constant that turns out to change is carried in a second attempt, and so is a variable
+    that a part which always runs makes: zero, which nothing reads, stands for it before the loop."""
     outer_ip, outer, varying = gen.builder.ip, gen.frame.scope, set()
     while True:
         carried = _Carried(gen, names, varying)
         op, scopes = emit(carried)
         changed = set().union(*(carried.changed(scope) for scope in scopes))
-        if not changed:
+        made = {name: value for scope in scopes[:-1] for name, value in carried.made(scope).items()}
+        if not changed and not made:
             break
-        op.erase()
         gen.builder.ip, gen.frame.scope = outer_ip, outer
+        op.erase()
         varying |= changed
+        outer |= {name: core.unflatten(value, map(lambda x: _zero_like(gen, x), core.flatten(value))) for name, value in made.items()}
     gen.builder.op("scf.yield", [], carried.yielded(scopes[-1], node.body))
     gen.builder.ip = outer_ip
     carried.finish(list(op.results), scopes[-1], node)
@@ -340,8 +356,8 @@ def visit_while(gen: Generator, node: ast.While) -> None:
         condition = _loop_condition(gen, node, op)
         # the condition may assign by `:=`
         builder.op("scf.condition", [], [condition, *carried.yielded(tested, [node.test])])
-        for name in tested.keys() - carried.outer.keys():
-            gen.frame.lost[name] = "a name that the condition of `while` assigns by `:=` needs a value before the loop"
+        if carried.made(tested):
+            return op, [tested, tested]  # the body needs them: it waits for the second attempt
 
         after = op.regions[1].blocks.append(*carried.types, arg_locs=locations)
         builder.ip = ir.InsertionPoint(after)

@@ -85,12 +85,9 @@ class MlirBuilder:
             attribute = ir.FloatAttr.get(element, float(value), loc=ir.Location.unknown(self.types.context))
         if ty.is_block():
             attribute = ir.DenseElementsAttr.get_splat(ir_type, attribute)
-        if self._constant_ip is None:
-            before = self._constant_block.operations
-            self._constant_ip = ir.InsertionPoint(before[0]) if len(before) else None
-        ip = self._constant_ip or ir.InsertionPoint(self._constant_block)
+        ip = self._constant_ip or ir.InsertionPoint.at_block_begin(self._constant_block)
         op = _create("arith.constant", [ir_type], [], {"value": attribute}, None, 0, self.locate(), ip)
-        if self._constant_ip is None:
+        if self._constant_ip is None:  # before a constant, which stays: a loop that is emitted anew goes
             self._constant_ip = ir.InsertionPoint(op)
         return op.result
 
@@ -326,9 +323,19 @@ class MlirBuilder:
         return yielded
 
     def reduce(
-        self, sources: Sequence[ir.Value], axis: int, combine: protocol.Combine, types: Sequence[block_type], tys: Sequence[dtype]
+        self,
+        sources: Sequence[ir.Value],
+        axis: int,
+        combine: protocol.Combine,
+        types: Sequence[block_type],
+        tys: Sequence[dtype],
+        *,
+        commutative: bool = False,
     ) -> list[ir.Value]:
-        op = self.op("tile.reduce", [self.types(t) for t in tys], sources, {"axis": self.i32_attr(axis)}, 1)
+        attributes = {"axis": self.i32_attr(axis)}
+        if commutative:
+            attributes["tile.commutative"] = self.types.unit
+        op = self.op("tile.reduce", [self.types(t) for t in tys], sources, attributes, 1)
         self._scalar_region(op, [self.types(t.element_ty) for t in types] * 2, combine)
         return list(op.results)
 
@@ -342,15 +349,14 @@ class MlirBuilder:
         self._scalar_region(op, [self.types(t.element_ty) for t in types] * 2, combine)
         return list(op.results)
 
-    def map_elementwise(self, sources: Sequence[ir.Value], pack: int, body: protocol.Region, types: Sequence[block_type]) -> list[ir.Value]:
-        attributes = {"pack": self.i32_attr(pack)}
+    def map_elementwise(self, sources: Sequence[ir.Value], body: protocol.Region, types: Sequence[block_type]) -> list[ir.Value]:
+        attributes = {"pack": self.i32_attr(1)}
         # the result types are known only after the body: it is built in a detached draft
         draft = _create("tile.map_elementwise", [], [], None, None, 1, self.locate(), False)
         try:
-            arguments = [self.types(t.element_ty) for t in types for _ in range(pack)]
-            yielded = self._scalar_region(draft, arguments, body)
+            yielded = self._scalar_region(draft, [self.types(t.element_ty) for t in types], body)
             loc = ir.Location.unknown(self.types.context)
-            results = [ir.RankedTensorType.get(types[0].shape, v.type, loc=loc) for v in yielded[::pack]]
+            results = [ir.RankedTensorType.get(types[0].shape, v.type, loc=loc) for v in yielded]
             op = self.op("tile.map_elementwise", results, sources, attributes, 1)
             draft.regions[0].blocks[0].append_to(op.regions[0])
         finally:

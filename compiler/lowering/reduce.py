@@ -4,7 +4,9 @@ The combine region is applied to whole vectors: each halving step combines one h
 exchange by butterfly shuffles. Warps meet in shared memory with one barrier: each writes its partial results once, and every thread
 reads those of all warps for its own rows, so that all holders of a row have the result without a second exchange.
 
-The combine function is taken to be associative and commutative.
+That changes the order of operands, which only a commutative function allows. Where the combine region is not known to be one, the bits
+of the coordinate along the axis are taken from low to high instead, whatever holds them, and at each the block of the lower coordinates
+comes first: operands stay in order, at the price of two selects per exchange between lanes and of one exchange per run of warp bits.
 """
 
 from collections.abc import Sequence
@@ -30,8 +32,47 @@ REDUX = {
 }
 
 
-def scratch_bytes(layout: LinearLayout, axis: int, element_bits: Sequence[int]) -> int:
-    """Bytes of shared memory that a reduction of tensors of `layout` along `axis` needs; 0 if no warp bit moves along `axis`."""
+# ops whose operands may change places
+_COMMUTATIVE = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addi", "addf", "muli", "mulf", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui",
+        "maximumf", "minimumf", "maxnumf", "minnumf",
+    )
+)  # fmt: skip
+
+
+def commutes(op: ir.Operation) -> bool:
+    """Whether the combine region of a reduction gives the same whichever side its two groups of operands are on.
+
+    The front end marks the functions of the language that are to count as commutative; of others, both orders are numbered by value."""
+    if "tile.commutative" in op.attributes:
+        return True
+    block = op.regions[0].blocks[0]
+    numbers: dict[tuple, int] = {}
+    return _yielded(block, numbers, 0) == _yielded(block, numbers, len(block.arguments) // 2)
+
+
+def _yielded(block: ir.Block, numbers: dict[tuple, int], shift: int) -> list[int]:
+    """Value numbers of what a combine region yields, its arguments numbered from `shift` on in a circle."""
+    arguments = list(block.arguments)
+    known = {a: numbers.setdefault(("argument", (i + shift) % len(arguments)), len(numbers)) for i, a in enumerate(arguments)}
+    for op in block.operations:
+        operands = [known[v] for v in op.operands]
+        if op.operation.name == "tile.yield":
+            return operands
+        what = (op.operation.name, tuple(sorted((key, str(op.attributes[key])) for key in op.attributes)))
+        # what has regions inside is taken to differ: its number is new each time
+        what += (len(numbers),) if len(op.regions) else tuple(sorted(operands) if what[0] in _COMMUTATIVE else operands)
+        for i, result in enumerate(op.results):
+            known[result] = numbers.setdefault((*what, str(result.type), i), len(numbers))
+    raise ValueError("a combine region ends with tile.yield")
+
+
+def scratch_bytes(op: ir.Operation, layout: LinearLayout, axis: int, element_bits: Sequence[int]) -> int:
+    """Bytes of shared memory that the reduction `op` of tensors of `layout` along `axis` needs; 0 if no warp bit moves along `axis`."""
+    if not commutes(op):
+        return ordered_scratch_bytes(layout, axis, element_bits)
     mask = axis_mask(layout, axis)
     warp_bits = moving_bits(layout, "warp", mask)
     if not warp_bits:
@@ -54,6 +95,45 @@ def moving_bits(layout: LinearLayout, name: str, mask: int) -> list[int]:
                 raise ValueError(f"{name} bit {bit} of {layout} moves along several dimensions of a reduction")
             bits.append(bit)
     return bits
+
+
+def ordered_scratch_bytes(layout: LinearLayout, axis: int, element_bits: Sequence[int]) -> int:
+    """Bytes of shared memory that a scan, or a reduction in order, along `axis` needs; 0 if no warp bit moves along it."""
+    mask = axis_mask(layout, axis)
+    need, below = 0, 0
+    for name, bits, columns in steps(layout, mask):
+        if name == "warp":
+            rows = layout.out_bits - (below | linear.support_of(columns)).bit_count()
+            need = max(need, sum(warps.area_bytes(1 << rows, 1 << len(bits), b) for b in element_bits))
+        below |= linear.support_of(columns)
+    return need
+
+
+def steps(layout: LinearLayout, mask: int) -> list[tuple[str, list[int], list[int]]]:
+    """The bits of the axis from low to high as (input, its bits, their packed images); neighbouring warp bits form one step.
+
+    Raises ValueError if a bit of the coordinate is moved by other than exactly one bit of one input.
+    """
+    holder = {}
+    for name in ("block", "warp", "lane", "register"):
+        for bit, image in enumerate(layout.column(name)):
+            if image & mask:
+                if image & (image - 1):
+                    raise ValueError(f"{name} bit {bit} of {layout} does not step along the axis of a scan or reduction")
+                holder[image] = (name, bit)
+    result: list[tuple[str, list[int], list[int]]] = []
+    image = mask & -mask
+    while image & mask:
+        name, bit = holder[image]
+        if name == "block":
+            raise ValueError("a scan or reduction across the CTAs of a cluster has no lowering")
+        if name == "warp" and result and result[-1][0] == "warp":
+            result[-1][1].append(bit)
+            result[-1][2].append(image)
+        else:
+            result.append((name, [bit], [image]))
+        image <<= 1
+    return result
 
 
 class Combine:
@@ -89,6 +169,9 @@ def reduce(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     if moving_bits(layout, "block", mask):
         raise ValueError("a reduction across the CTAs of a cluster has no lowering")
     combine = Combine(ctx, op)
+    if not commutes(op):
+        values = reduce_in_order(ctx, op, combine, values, layout, mask)
+        return [place(ctx, value, shape_ops.slice_dim(layout, axis), result) for value, result in zip(values, op.results)]
     values, images = reduce_registers(ctx, combine, values, layout, mask)
     values = reduce_lanes(ctx, combine, values, moving_bits(layout, "lane", mask))
     warp_bits = moving_bits(layout, "warp", mask)
@@ -144,6 +227,66 @@ def reduce_warps(combine: Combine, gathered: list[list[ir.Value]]) -> list[ir.Va
     while len(parts) > 1:
         parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     return list(parts[0])
+
+
+def reduce_in_order(
+    ctx: LoweringContext, op: ir.Operation, combine: Combine, values: list[ir.Value], layout: LinearLayout, mask: int
+) -> list[ir.Value]:
+    """Combine along the axis of `mask`, of two blocks of elements always the one of lower coordinates first.
+
+    The elements of the results are those of the sliced layout, in its order."""
+    unique = shape_ops.drop_register_copies(layout)
+    order = shape_ops.register_sources(layout, unique)
+    values = [vectors.shuffle(ctx, v, order) for v in values]
+    blocks = list(range(unique.in_size("register")))  # the first register of each block of elements
+    done, exchanged = 0, False
+    for name, bits, images in steps(unique, mask):
+        done |= linear.support_of(images)
+        if name == "register":
+            halves = [[i for i, b in enumerate(blocks) if (b >> bits[0] & 1) == half] for half in (0, 1)]
+            values = combine(*([vectors.shuffle(ctx, v, half) for v in values] for half in halves))
+            blocks = [blocks[i] for i in halves[0]]
+        elif name == "lane":
+            other = [warps.shuffle_xor(ctx, v, 1 << bits[0]) for v in values]
+            later = lane_bit(ctx, bits[0])
+            values = combine(choose(ctx, later, other, values), choose(ctx, later, values, other))
+        else:
+            if exchanged:
+                ctx.barrier()
+            exchanged = True
+            parts = warps_in_order(ctx, op, unique, values, blocks, bits, done)
+            values = reduce_warps(combine, [list(v) for v in zip(*parts, strict=True)])
+    return values
+
+
+def choose(ctx: LoweringContext, condition: ir.Value, yes: Sequence[ir.Value], no: Sequence[ir.Value]) -> list[ir.Value]:
+    """`yes` where the i1 `condition` of the thread holds, else `no`."""
+    return [ctx.emit("llvm.select", a.type, (condition, a, b)) for a, b in zip(yes, no, strict=True)]
+
+
+def lane_bit(ctx: LoweringContext, bit: int, value: bool = True) -> ir.Value:
+    """i1: whether bit `bit` of the lane number is `value`."""
+    masked = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(1 << bit)))
+    return ctx.emit("llvm.icmp", ctx.types.i1, (masked, ctx.i32(0)), ctx.types.icmp("ne" if value else "eq"))
+
+
+def warps_in_order(
+    ctx: LoweringContext,
+    op: ir.Operation,
+    layout: LinearLayout,
+    values: Sequence[ir.Value],
+    blocks: Sequence[int],
+    warp_bits: Sequence[int],
+    done: int,
+) -> list[list[ir.Value]]:
+    """What the warps that differ in `warp_bits` hold: for each the vectors like `values`, by ascending coordinate.
+
+    `blocks` are the registers that the elements of `values` stand for, `done` the coordinate bits that are combined, those of the warps
+    among them."""
+    images = linear.images(layout.column("register"))
+    rows = (1 << layout.out_bits) - 1 & ~done
+    exchange = warps.WarpExchange(ctx, layout, rows, warp_bits, [images[b] for b in blocks], ctx.scratch(op))
+    return [list(part) for part in zip(*exchange.swap(values), strict=True)]
 
 
 def place(ctx: LoweringContext, vector: ir.Value, layout: LinearLayout, result: ir.Value) -> ir.Value:

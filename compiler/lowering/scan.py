@@ -16,49 +16,10 @@ from tilewright.compiler.layouts import LinearLayout, shape_ops
 
 from . import linear, vectors, warps
 from .context import LoweringContext
-from .reduce import Combine, axis_mask
+from .reduce import Combine, axis_mask, choose, lane_bit, steps, warps_in_order
 from .registry import rule
 
 Vectors = list[ir.Value]
-
-
-def scratch_bytes(layout: LinearLayout, axis: int, element_bits: Sequence[int]) -> int:
-    """Bytes of shared memory that a scan of tensors of `layout` along `axis` needs; 0 if no warp bit moves along `axis`."""
-    mask = axis_mask(layout, axis)
-    need, below = 0, 0
-    for name, bits, columns in steps(layout, mask):
-        if name == "warp":
-            rows = layout.out_bits - (below | linear.support_of(columns)).bit_count()
-            need = max(need, sum(warps.area_bytes(1 << rows, 1 << len(bits), b) for b in element_bits))
-        below |= linear.support_of(columns)
-    return need
-
-
-def steps(layout: LinearLayout, mask: int) -> list[tuple[str, list[int], list[int]]]:
-    """The bits of the axis from low to high as (input, its bits, their packed images); neighbouring warp bits form one step.
-
-    Raises ValueError if a bit of the coordinate is moved by other than exactly one bit of one input.
-    """
-    holder = {}
-    for name in ("block", "warp", "lane", "register"):
-        for bit, image in enumerate(layout.column(name)):
-            if image & mask:
-                if image & (image - 1):
-                    raise ValueError(f"{name} bit {bit} of {layout} does not step along the axis of a scan")
-                holder[image] = (name, bit)
-    result: list[tuple[str, list[int], list[int]]] = []
-    image = mask & -mask
-    while image & mask:
-        name, bit = holder[image]
-        if name == "block":
-            raise ValueError("a scan across the CTAs of a cluster has no lowering")
-        if name == "warp" and result and result[-1][0] == "warp":
-            result[-1][1].append(bit)
-            result[-1][2].append(image)
-        else:
-            result.append((name, [bit], [image]))
-        image <<= 1
-    return result
 
 
 @rule("tile.scan")
@@ -108,10 +69,6 @@ class Scan:
         order = [index[r & ~self.free_bits] for r in registers]
         return [vectors.shuffle(self.ctx, v, order) for v in values]
 
-    def choose(self, condition: ir.Value, yes: Vectors, no: Vectors) -> Vectors:
-        """`yes` where the i1 `condition` of the thread holds, else `no`."""
-        return [self.ctx.emit("llvm.select", a.type, (condition, a, b)) for a, b in zip(yes, no, strict=True)]
-
     def registers(self, bit: int) -> None:
         """Merge the blocks that differ in a register bit."""
         self.apply_carry()
@@ -138,8 +95,8 @@ class Scan:
     def lanes(self, bit: int) -> None:
         """Merge the blocks that lie in lanes that differ in one bit."""
         other = [warps.shuffle_xor(self.ctx, v, 1 << bit) for v in self.total]
-        late = self._bit_set(bit)
-        first, second = self.choose(late, other, self.total), self.choose(late, self.total, other)
+        late = lane_bit(self.ctx, bit, not self.reverse)
+        first, second = choose(self.ctx, late, other, self.total), choose(self.ctx, late, self.total, other)
         self.add_carry(other, late)
         self.total = self.combine(first, second)
 
@@ -149,10 +106,7 @@ class Scan:
         if self.exchanged:
             ctx.barrier()
         self.exchanged = True
-        rows = (1 << self.layout.out_bits) - 1 & ~(self.done | linear.support_of(images))
-        all_images = linear.images(self.layout.column("register"))
-        exchange = warps.WarpExchange(ctx, self.layout, rows, bits, [all_images[b] for b in self.blocks], ctx.scratch(self.op))
-        parts = [list(part) for part in zip(*exchange.swap(self.total), strict=True)]
+        parts = warps_in_order(ctx, self.op, self.layout, self.total, self.blocks, bits, self.done | linear.support_of(images))
         lane_bits = self.layout.in_bits("lane")
         columns = [0] * (lane_bits + self.layout.in_bits("warp"))
         for i, bit in enumerate(bits):
@@ -163,25 +117,19 @@ class Scan:
         for step, part in enumerate(order):
             if running is not None:
                 here = ctx.emit("llvm.icmp", ctx.types.i1, (index, ctx.i32(part)), ctx.types.icmp("eq"))
-                before = self.choose(here, running, before) if step > 1 else running
+                before = choose(self.ctx, here, running, before) if step > 1 else running
             running = parts[part] if running is None else self.combine(running, parts[part])
         later = ctx.emit("llvm.icmp", ctx.types.i1, (index, ctx.i32(order[0])), ctx.types.icmp("ne"))
         self.add_carry(before, later)
         self.total = running
-
-    def _bit_set(self, lane_bit: int) -> ir.Value:
-        """i1: whether this lane holds the later block of a pair that differs in `lane_bit`."""
-        ctx = self.ctx
-        bit = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(1 << lane_bit)))
-        return ctx.emit("llvm.icmp", ctx.types.i1, (bit, ctx.i32(0)), ctx.types.icmp("eq" if self.reverse else "ne"))
 
     def add_carry(self, earlier: Vectors, condition: ir.Value) -> None:
         """Put `earlier` in front of the carry of the threads for which `condition` holds."""
         if self.carry is None:
             self.carry, self.has_carry = list(earlier), condition
             return
-        joined = self.choose(self.has_carry, self.combine(earlier, self.carry), list(earlier))
-        self.carry = self.choose(condition, joined, self.carry)
+        joined = choose(self.ctx, self.has_carry, self.combine(earlier, self.carry), list(earlier))
+        self.carry = choose(self.ctx, condition, joined, self.carry)
         self.has_carry = self.ctx.emit("llvm.or", self.ctx.types.i1, (self.has_carry, condition))
 
     def apply_carry(self) -> None:
@@ -189,5 +137,5 @@ class Scan:
         if self.carry is None:
             return
         carried = self.combine(self.spread(self.carry, range(self.layout.in_size("register"))), self.prefix)
-        self.prefix = self.choose(self.has_carry, carried, self.prefix)
+        self.prefix = choose(self.ctx, self.has_carry, carried, self.prefix)
         self.carry = self.has_carry = None

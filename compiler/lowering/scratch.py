@@ -10,8 +10,9 @@ from math import prod
 from mlir import ir
 
 from tilewright.compiler.encoding import layout_of
+from tilewright.compiler.layouts import LinearLayout
 
-from . import atomics, convert_layout, reduce, scan
+from . import atomics, convert_layout, reduce
 from .shared_memory import element_bytes
 
 ALIGNMENT = 16
@@ -32,12 +33,16 @@ def _convert(op: ir.Operation) -> int:
     return convert_layout.scratch_bytes(layout_of(source), layout_of(result), _bits(source))
 
 
-def _along_axis(family: Callable[..., int]) -> Callable[[ir.Operation], int]:
-    def need(op: ir.Operation) -> int:
-        axis = ir.IntegerAttr(op.attributes["axis"]).value
-        return family(layout_of(op.operands[0].type), axis, [_bits(v.type) for v in op.operands])
+def _axis_arguments(op: ir.Operation) -> tuple[LinearLayout, int, list[int]]:
+    return layout_of(op.operands[0].type), ir.IntegerAttr(op.attributes["axis"]).value, [_bits(v.type) for v in op.operands]
 
-    return need
+
+def _reduce(op: ir.Operation) -> int:
+    return reduce.scratch_bytes(op, *_axis_arguments(op))
+
+
+def _scan(op: ir.Operation) -> int:
+    return reduce.ordered_scratch_bytes(*_axis_arguments(op))
 
 
 def _atomic(op: ir.Operation) -> int:
@@ -60,8 +65,8 @@ def _gather(op: ir.Operation) -> int:
 
 _NEEDS: dict[str, Callable[[ir.Operation], int]] = {
     "tilegpu.convert_layout": _convert,
-    "tile.reduce": _along_axis(reduce.scratch_bytes),
-    "tile.scan": _along_axis(scan.scratch_bytes),
+    "tile.reduce": _reduce,
+    "tile.scan": _scan,
     "tile.atomic_rmw": _atomic,
     "tile.atomic_cas": _atomic,
     "tile.atomic_load": _atomic,

@@ -27,7 +27,14 @@ class RegionMixin:
     mapping = False  # a function on scalars runs on all elements at once: scalars may have elements
 
     def reduce(
-        self, sources: Sequence[Handle], axis: int, combine: Combine, types: Sequence[block_type], tys: Sequence[dtype]
+        self,
+        sources: Sequence[Handle],
+        axis: int,
+        combine: Combine,
+        types: Sequence[block_type],
+        tys: Sequence[dtype],
+        *,
+        commutative: bool = False,
     ) -> list[Handle]:
         rank, size, rest = len(types[0].shape), types[0].shape[axis], tys[0].shape
         columns = [shaped(lambda x: np.moveaxis(x, axis - rank, -rank), h) for h in sources]
@@ -43,9 +50,9 @@ class RegionMixin:
         columns = _scan(combine, _part(columns, rank, None, None, step), shape[axis], shape[:axis] + shape[axis + 1 :])
         return [shaped(lambda x: np.moveaxis(x, -rank, axis - rank), c) for c in _part(columns, rank, None, None, step)]
 
-    def map_elementwise(self, sources: Sequence[Handle], pack: int, body: Region, types: Sequence[block_type]) -> list[Handle]:
-        shape, count = types[0].shape, types[0].numel // pack
-        lanes = [shaped(lambda x, i=i: with_shape(x, (count, pack))[..., i], h) for h in sources for i in range(pack)]
+    def map_elementwise(self, sources: Sequence[Handle], body: Region, types: Sequence[block_type]) -> list[Handle]:
+        shape, count = types[0].shape, types[0].numel
+        lanes = [shaped(lambda x: with_shape(x, (count,)), h) for h in sources]
         self.mapping = True
         try:
             results = body(lanes)
@@ -58,7 +65,7 @@ class RegionMixin:
         finally:
             self.mapping = False
         results = [shaped(lambda x: np.broadcast_to(x, np.broadcast_shapes((count,), x.shape)), r) for r in results]
-        return [shaped(lambda x: with_shape(x, shape), _stack(results[i : i + pack], -1)) for i in range(0, len(results), pack)]
+        return [shaped(lambda x: with_shape(x, shape), r) for r in results]
 
 
 def _part(columns: list[Handle], rank: int, start: int | None, end: int | None, step: int = 1) -> list[Handle]:

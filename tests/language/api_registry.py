@@ -1,8 +1,9 @@
 """The public names of the language, each with a tiny program that uses it: what `docs/language.md` lists and `test_api_table.py` runs.
 
 A row is `names | program`: several names share a program in which `{}` stands for the name and `{.}` for its last part. ` ;; ` is a line
-break, an indented line continues the one before; the value of the last line, an expression, is what the program computes. The variables of a program are those of `PRELUDE`, its
-functions those of `api_helpers.py`. Rows of a host section are expressions of ordinary Python that must be true.
+break, an indented line continues the one before; the value of the last line, an expression, is what the program computes. The variables of
+a program are those of `PRELUDE`, its functions those of `api_helpers.py`. Rows of a host section are expressions of ordinary Python that
+must be true.
 """
 
 from __future__ import annotations

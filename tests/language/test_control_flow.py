@@ -215,18 +215,35 @@ def test_tl_condition():
 def walrus_kernel(x, out, n):
     total = 0
     i = 0
-    v = 0
     while (v := tl.load(x + i)) > 0:
         total += v
         i += 1
     tl.store(out, total)
+    tl.store(out + 1, v - 1)  # the condition ran at least once, so its names have a value
 
 
 def test_walrus():
     x = np.array([3, 4, 5, 0, 9], np.int32)
-    out = np.zeros(1, np.int32)
+    out = np.zeros(2, np.int32)
     launch(walrus_kernel, (1,), x, out, 5)
-    assert out[0] == 12
+    assert out.tolist() == [12, -1]
+
+
+@jit
+def walrus_block_kernel(x, out, N: tl.constexpr):
+    p = x
+    while tl.sum((v := tl.load((q := p + tl.arange(0, N))))) < 100:
+        tl.store(q, v + 1)
+        p += N
+    tl.store(out + tl.arange(0, N), v)
+    tl.store(out + N + tl.arange(0, N), tl.load(q))
+
+
+def test_walrus_of_blocks_and_pointers():
+    x = np.repeat(np.arange(5), 16).astype(np.int32) * 2
+    out = np.zeros(32, np.int32)
+    launch(walrus_block_kernel, (1,), x, out, 16)
+    assert out.tolist() == [8] * 32 and x.tolist() == np.repeat([1, 3, 5, 7, 8], 16).tolist()
 
 
 @jit

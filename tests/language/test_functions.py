@@ -235,20 +235,39 @@ def test_map_elementwise():
 
 
 @jit
-def double_pair(a, b):
-    return a * 2, b * 2
+def sorted_pair(a, b, c, d):
+    if a > b:
+        low, high = b, a
+    else:
+        low, high = a, b
+    return low, high, (c + d).to(tl.float32), (c - d).to(tl.float32)
 
 
 @jit
-def packed_map_kernel(x, out, N: tl.constexpr):
+def rotated(a, b, c, d):
+    return b, c, d, a
+
+
+@jit
+def packed_map_kernel(x, out, sums, turned, N: tl.constexpr):
     i = tl.arange(0, N)
-    tl.store(out + i, tl.map_elementwise(double_pair, tl.load(x + i), pack=2))
+    v = tl.load(x + i)
+    low, s = tl.map_elementwise(sorted_pair, v, v + 1, pack=2)
+    tl.store(out + i, low)
+    tl.store(sums + i, s)
+    j = tl.arange(0, 4)[:, None] * (N // 4) + tl.arange(0, N // 4)[None, :]
+    tl.store(turned + j, tl.map_elementwise(rotated, tl.load(x + j), pack=4))
 
 
-def test_map_elementwise_with_packing():
-    x, out = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
-    launch(packed_map_kernel, (1,), x, out, 16)
-    assert np.array_equal(out, 2 * x)
+@pytest.mark.parametrize("n", [4, 16, 512])
+def test_map_elementwise_with_packing(n):
+    x = np.random.default_rng(0).permutation(n).astype(np.int32)
+    out, sums, turned = np.zeros(n, np.int32), np.zeros(n, np.float32), np.zeros(n, np.int32)
+    launch(packed_map_kernel, (1,), x, out, sums, turned, n)
+    pairs = x.reshape(-1, 2)
+    assert np.array_equal(out, np.sort(pairs, 1).ravel())
+    assert np.array_equal(sums, np.stack([pairs.sum(1) + 2, pairs[:, 0] - pairs[:, 1]], 1).ravel())
+    assert np.array_equal(turned, np.roll(x.reshape(-1, 4), -1, 1).ravel())
 
 
 @jit

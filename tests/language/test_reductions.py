@@ -168,6 +168,35 @@ def test_scan_with_a_function_that_does_not_commute(n, reverse):
 
 
 @jit
+def ordered_kernel(g, v, out_g, out_v, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    p = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    rg, rv = tl.reduce((tl.load(g + p), tl.load(v + p)), AXIS, affine)
+    if AXIS is None:
+        tl.store(out_g, rg)
+        tl.store(out_v, rv)
+    else:
+        tl.store(out_g + tl.arange(0, M * N // ([M, N][AXIS])), rg)
+        tl.store(out_v + tl.arange(0, M * N // ([M, N][AXIS])), rv)
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("shape", [(1, 2), (4, 8), (64, 2), (2, 256), (32, 64)], ids=str)
+@pytest.mark.parametrize("dtype", [np.int16, np.int64])
+def test_a_function_that_does_not_commute(dtype, shape, axis):
+    rng = np.random.default_rng(13)
+    g, v = rng.choice([-1, 1, 2], shape).astype(dtype), rng.integers(-5, 5, shape).astype(dtype)
+    size = 1 if axis is None else shape[1 - axis]
+    out_g, out_v = np.zeros(size, dtype), np.zeros(size, dtype)
+    launch(ordered_kernel, (1,), g, v, out_g, out_v, *shape, axis)
+    g, v = (x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0) for x in (g, v))
+    with np.errstate(over="ignore"):
+        product, total = np.ones(size, dtype), np.zeros(size, dtype)
+        for gi, vi in zip(g, v, strict=True):
+            product, total = product * gi, total * gi + vi
+    assert np.array_equal(out_g, product) and np.array_equal(out_v, total)
+
+
+@jit
 def sum_and_largest(sa, ma, sb, mb):
     return sa + sb, tl.maximum(ma, mb)
 

@@ -50,7 +50,7 @@ class RecordingBuilder:
         self.calls.append(("split", (a, ty), {}))
         return self.handle(), self.handle()
 
-    def reduce(self, sources, axis, combine, types, tys):
+    def reduce(self, sources, axis, combine, types, tys, *, commutative=False):
         self.calls.append(("reduce", (sources, axis, types, tys), {}))
         combine([self.handle() for _ in range(2 * len(sources))])
         return [self.handle() for _ in sources]
@@ -60,9 +60,9 @@ class RecordingBuilder:
         combine([self.handle() for _ in range(2 * len(sources))])
         return [self.handle() for _ in sources]
 
-    def map_elementwise(self, sources, pack, body, types):
-        self.calls.append(("map_elementwise", (sources, pack, types), {}))
-        return [self.handle() for _ in range(len(body([self.handle() for _ in range(pack * len(sources))])) // pack)]
+    def map_elementwise(self, sources, body, types):
+        self.calls.append(("map_elementwise", (sources, types), {}))
+        return [self.handle() for _ in body([self.handle() for _ in sources])]
 
     def inline_asm(self, asm, constraints, args, types, tys, **kwargs):
         self.calls.append(("inline_asm", (asm, constraints, args, types, tys), kwargs))

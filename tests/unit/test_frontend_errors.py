@@ -547,12 +547,6 @@ def scaled(n):
     return n * 2
 
 
-@jit
-def walrus_in_while(out, n):
-    while (left := n - 1) > 0:
-        tl.store(out, left)
-
-
 @aggregate
 class Point:
     x: tl.tensor

@@ -221,16 +221,25 @@ class Builder(Protocol):
     # ---- regions --------------------------------------------------------------------------------------------------------
 
     def reduce(
-        self, sources: Sequence[Handle], axis: int, combine: Combine, types: Sequence[block_type], tys: Sequence[dtype]
+        self,
+        sources: Sequence[Handle],
+        axis: int,
+        combine: Combine,
+        types: Sequence[block_type],
+        tys: Sequence[dtype],
+        *,
+        commutative: bool = False,
     ) -> list[Handle]:
-        """Reduce n tensors of `types` together along `axis`; results of `tys` lack that dimension: scalars if it was the only one."""
+        """Reduce n tensors of `types` together along `axis`; results of `tys` lack that dimension: scalars if it was the only one.
+
+        Operands stay in order, unless `combine` is `commutative`, or seen to be."""
 
     def scan(self, sources: Sequence[Handle], axis: int, reverse: bool, combine: Combine, types: Sequence[block_type]) -> list[Handle]:
         """Inclusive scan of n tensors together along `axis`, from the end if `reverse`; operands and results have `types`."""
 
-    def map_elementwise(self, sources: Sequence[Handle], pack: int, body: Region, types: Sequence[block_type]) -> list[Handle]:
-        """Apply `body` to the scalars of n tensors. It takes n * pack scalars (`pack` consecutive ones of the first tensor, then of the
-        second, ...) and yields m * pack, grouped likewise; the element types of the m results are those of the handles that it yields."""
+    def map_elementwise(self, sources: Sequence[Handle], body: Region, types: Sequence[block_type]) -> list[Handle]:
+        """Apply `body`, from n scalars to m, to the elements of n tensors; the element types of the m results are those of the handles
+        that it yields."""
 
     # ---- the rest ---------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from .semantic import arith
 from .semantic.cast import cast as cast_tensor
 from .semantic.cast import expect_dtype
 from .semantic.math import exp, fdiv
-from .semantic.regions import associative_scan, reduce
+from .semantic.regions import associative_scan, commutative, reduce
 from .semantic.shape import arange, axis_argument, broadcast_to_, expand_dims, full, join, reshape
 from .semantic.values import expect_tensor
 
@@ -160,20 +160,24 @@ def _select_pair(first, value1, index1, value2, index2):
     return arith.where(first, value1, value2), arith.where(first, index1, index2)
 
 
+@commutative
 def _argmax_combine_tie_break_left(value1, index1, value2, index2):
     first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
     return _select_pair(first, value1, index1, value2, index2)
 
 
+@commutative
 def _argmax_combine_tie_break_fast(value1, index1, value2, index2):
     return _select_pair(value1 > value2, value1, index1, value2, index2)
 
 
+@commutative
 def _argmin_combine_tie_break_left(value1, index1, value2, index2):
     first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
     return _select_pair(first, value1, index1, value2, index2)
 
 
+@commutative
 def _argmin_combine_tie_break_fast(value1, index1, value2, index2):
     return _select_pair(value1 < value2, value1, index1, value2, index2)
 

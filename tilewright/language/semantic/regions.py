@@ -8,7 +8,7 @@ from typing import Any
 from ..core import builtin, tensor
 from ..dtypes import block_type, with_shape
 from .session import Semantic
-from .shape import axis_argument, expand_dims, reshape_to
+from .shape import axis_argument, expand_dims, join, reshape_to, split
 from .values import broadcast_all, expect_tensor, is_number, to_tensor
 
 
@@ -34,6 +34,12 @@ def _combine(s: Semantic, fn: Any, sources: Sequence[tensor], what: str) -> Call
     return combine
 
 
+def commutative(fn: Callable) -> Callable:
+    """Mark a combine function of the language: a reduction need not keep the order of its operands."""
+    fn.commutes = True
+    return fn
+
+
 def _sources(s: Semantic, input: Any, what: str) -> list[tensor]:
     """The operands: tensors of one shape, rank 1 or more."""
     sources = [expect_tensor(x, f"the input of {what}") for x in _results(input)]
@@ -49,7 +55,8 @@ def reduce_along(s: Semantic, sources: list[tensor], axis: int, fn: Any) -> list
     """Reduce along one axis; the dimension goes, a tensor of rank 1 becomes a scalar."""
     shape = sources[0].type.shape
     tys = [with_shape(x.dtype, shape[:axis] + shape[axis + 1 :]) for x in sources]
-    handles = s.builder.reduce([x.handle for x in sources], axis, _combine(s, fn, sources, "reduce"), [x.type for x in sources], tys)
+    combine, types = _combine(s, fn, sources, "reduce"), [x.type for x in sources]
+    handles = s.builder.reduce([x.handle for x in sources], axis, combine, types, tys, commutative=getattr(fn, "commutes", False))
     return [tensor(h, ty) for h, ty in zip(handles, tys)]
 
 
@@ -95,7 +102,8 @@ def associative_scan(input, axis, combine_fn, reverse=False, _semantic=None):
 def map_elementwise(scalar_fn, *args, pack=1, _semantic=None):
     """Apply `scalar_fn`, a @jit function on scalars with any control flow, to each element of tensors of one shape.
 
-    With `pack` > 1 it takes and returns `pack` consecutive elements of each tensor at a time. Returns a tensor, or a tuple if it does."""
+    With `pack` > 1 it takes and returns `pack` consecutive elements, in row-major order, of each tensor at a time: those of the first
+    tensor, then those of the second, ... Returns a tensor, or a tuple if it does."""
     s = _semantic
     if not args:
         raise ValueError("map_elementwise needs at least one tensor")
@@ -107,10 +115,11 @@ def map_elementwise(scalar_fn, *args, pack=1, _semantic=None):
         raise ValueError("map_elementwise needs tensors of rank 1 or more; call the function on scalars")
     if sources[0].type.numel % pack:
         raise ValueError(f"map_elementwise: pack {pack} must divide the number of elements {sources[0].type.numel}")
+    parts = [part for x in sources for part in _parts(s, x, pack)]
     found: dict[str, Any] = {}
 
     def body(handles: Sequence[Any]) -> list[Any]:
-        values = [tensor(h, sources[i // pack].dtype) for i, h in enumerate(handles)]
+        values = [tensor(h, part.dtype) for h, part in zip(handles, parts)]
         returned = s.call(scalar_fn, tuple(values))
         results = [to_tensor(s, r) for r in _results(returned)]
         if len(results) % pack:
@@ -121,6 +130,23 @@ def map_elementwise(scalar_fn, *args, pack=1, _semantic=None):
         found.update(dtypes=dtypes, single=len(dtypes) == 1 and (pack > 1 or not isinstance(returned, (tuple, list))))
         return [r.handle for r in results]
 
-    handles = s.builder.map_elementwise([x.handle for x in sources], pack, body, [x.type for x in sources])
-    results = tuple(tensor(h, block_type(ty, shape)) for h, ty in zip(handles, found["dtypes"]))
+    handles = s.builder.map_elementwise([x.handle for x in parts], body, [x.type for x in parts])
+    pieces = [tensor(h, block_type(found["dtypes"][i // pack], parts[0].type.shape)) for i, h in enumerate(handles)]
+    results = tuple(_whole(s, pieces[i : i + pack], shape) for i in range(0, len(pieces), pack))
     return results[0] if found["single"] else results
+
+
+def _parts(s: Semantic, x: tensor, pack: int) -> list[tensor]:
+    """Of each `pack` consecutive elements of x the first, the second, ..., as `pack` tensors of rank 1; x itself for 1."""
+    if pack == 1:
+        return [x]
+    halves = split(reshape_to(s, x, (x.type.numel // 2, 2)), _semantic=s)
+    return [part for pair in zip(*(_parts(s, half, pack // 2) for half in halves)) for part in pair]
+
+
+def _whole(s: Semantic, parts: list[tensor], shape: tuple[int, ...]) -> tensor:
+    """The tensor of `shape` with these `_parts`."""
+    if len(parts) == 1:
+        return parts[0]
+    half = (len(parts) // 2 * parts[0].type.numel,)
+    return reshape_to(s, join(_whole(s, parts[0::2], half), _whole(s, parts[1::2], half), _semantic=s), shape)
