@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_harness import run_kernel
+from kernel_harness import passes_of, run_kernel
 
 import tilewright
+import tilewright.compiler
 import tilewright.language as tl
+from tilewright.backends.compiler import GPUTarget
 
 
 @tilewright.jit
@@ -101,3 +103,49 @@ def test_what_is_stored_is_loaded_again():
     out = x.copy()
     run_kernel(add_blocks, (1,), {"X": x, "OUT": out, "M": 40, "N": 32}, {"BM": 8, "BN": 32}, {"X": "*fp32", "OUT": "*fp32"})
     assert np.array_equal(out, 2 * x)
+
+
+def compiled(kernel, types: dict[str, str], constants: dict[str, int], **options):
+    """A kernel compiled for sm_90; pointers and integers are multiples of 16."""
+    names = kernel.arg_names
+    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in names}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if name not in constants}
+    source = tilewright.compiler.ASTSource(kernel, signature, constants, attrs)
+    return tilewright.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+
+
+def assert_clean(kernel) -> None:
+    """No spills, and wgmmas stay asynchronous (ptxas warns by C75xx where it serializes them)."""
+    assert kernel.n_spills == 0
+    assert not kernel.metadata.ptxas_warnings
+
+
+def test_gemm_is_made_of_tma_and_wgmma():
+    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "TRANSPOSED": True}
+    kernel = compiled(gemm, HALF, constants, num_warps=8, num_stages=3)
+    assert_clean(kernel)
+    ptx = kernel.asm["ptx"]
+    assert ptx.count(".param .align 64 .b8") == 3 and ptx.count("prefetch.tensormap") == 3
+    assert ptx.count("mbarrier::complete_tx::bytes") == 6  # two iterations ahead, and one in the loop, of two operands
+    assert ptx.count("mbarrier.try_wait.parity") == 1
+    assert ptx.count("wgmma.mma_async") == 4 and ptx.count("stmatrix") == 16
+    assert ptx.count("global.shared::cta.tile.bulk_group") == 4  # boxes of 64 columns
+    assert "cp.async.cg" not in ptx and "ld.global" not in ptx and "st.global" not in ptx
+    assert [d["base"] for d in kernel.metadata.tma_descriptors] == ["a0", "a1", "a2"]
+    assert [d["swizzle"] for d in kernel.metadata.tma_descriptors] == [128] * 3
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_attention_is_made_of_tma_and_wgmma(stages):
+    types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
+    kernel = compiled(attention, types, {"D": 128, "BM": 128, "BN": 128}, num_warps=8, num_stages=stages)
+    assert_clean(kernel)
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("global.shared::cta.tile.bulk_group") == 2
+    assert "cp.async.cg" not in ptx and "ld.global" not in ptx and "st.global" not in ptx
+
+
+def test_no_tma_before_sm_90():
+    constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "TRANSPOSED": True}
+    module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, arch=80)
+    assert "tma_" not in str(module) and "!tile.desc" not in str(module)
