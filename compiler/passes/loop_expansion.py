@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
-from tilewright.compiler.analysis.layout_rules import is_elementwise, is_transparent
 from tilewright.compiler.analysis.loop_slice import Loop, Slice
 from tilewright.compiler.analysis.wgmma_loops import Delayed
 from tilewright.compiler.encoding import buffer_type
 from tilewright.compiler.layouts import SharedLayout
 from tilewright.dialects import tilegpu
 
+from . import delayed_wgmma
 from .building import Builder, Values, i32_attr, tensor_type, zeros
 from .lower_tma import block_bytes, issue_load, mbarrier_type
 
@@ -106,7 +106,7 @@ class Expansion:
         live -= {p for d in plan.delayed for p in (d.issue, d.wait, *d.views)}
         late = {d.carried for d in plan.delayed}
         kept = sorted(kept - late)
-        operands = [v for d in plan.delayed for v in self._initial_operands(before, d)]
+        operands = [v for d in plan.delayed for v in delayed_wgmma.initial_operands(before, loop, d)]
         ahead = [v for a in self.aheads for v in a.current]
         slots = [before.i32((plan.slots - shift) % plan.slots) for shift in range(self.oldest + 1)]
         # The parity of the phase that the mbarrier of a slot is in; the phase before the first one is over.
@@ -157,11 +157,6 @@ class Expansion:
             if self.uses_threads:
                 build.op("tilegpu.async_commit", [self.token], tokens)
 
-    def _initial_operands(self, build: Builder, delayed: Delayed) -> list[ir.Value]:
-        """Return the left operand and the accumulator of a delayed wgmma in the first iteration."""
-        left = self.loop.ops[delayed.issue].operands[0]
-        return [zeros(build, left.type), self.loop.inits[delayed.carried]]
-
     # In the loop
 
     def _fill(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
@@ -194,9 +189,10 @@ class Expansion:
             block.append(loop.ops[position])
             if position == first_wait and plan.behind_wait:
                 self._issue_ahead(build, iv, slots)
-        self._wait_for_delayed(block, live)
+        for delayed, result in zip(plan.delayed, self.results, strict=True):
+            delayed_wgmma.wait(loop, delayed, result, block, live)
         # Operands of the delayed wgmmas, read here since the waits changed them.
-        late = [v for d in plan.delayed for v in self._next_operands(d)]
+        late = [v for d in plan.delayed for v in delayed_wgmma.next_operands(loop, d)]
         following = [v for a in self.aheads for v in a.current]
         wrapped = build.binary("arith.addi", slots[0], build.i32(1))
         is_end = self._compare(build, _EQ, wrapped, build.i32(plan.slots))
@@ -298,55 +294,8 @@ class Expansion:
         for delayed, (left, accumulator) in zip(self.plan.delayed, operands, strict=True):
             for view in delayed.views:
                 block.append(loop.ops[view])
-            issue = loop.ops[delayed.issue]
-            attributes = {name: issue.attributes[name] for name in issue.attributes}
-            self.results.append(build.value("tilegpu.wgmma", accumulator.type, [left, issue.operands[1], accumulator], attributes))
-
-    def _wait_for_delayed(self, block: ir.Block, live: list[int]) -> None:
-        """Put what works on the results of delayed wgmmas at the end of the body, behind the wait for them, and what writes their next left
-        operands, which live in the registers that they read, behind the wait as well."""
-        loop = self.loop
-        for delayed, result in zip(self.plan.delayed, self.results, strict=True):
-            arg = loop.args[delayed.carried]
-            users = loop.dependents(arg, live)
-            movable = all(is_elementwise(loop.names[p]) or is_transparent(loop.names[p]) for p in users)
-            chain = self._packing(delayed) if movable else []
-            build = Builder(ir.InsertionPoint(block), loop.op.location) if movable else Builder.before(loop.ops[users[0]])
-            sources = [v for v in chain[0].operands if isinstance(v.type, ir.RankedTensorType)] if chain else []
-            values = [result, *sources]
-            wait = build.op("tilegpu.wgmma_wait", [v.type for v in values], values, {"num": i32_attr(0, self.context)})
-            arg.replace_all_uses_with(wait.results[0])
-            if chain:
-                for i, operand in enumerate(chain[0].operands):
-                    if operand in sources:
-                        chain[0].operands[i] = wait.results[1 + sources.index(operand)]
-            for op in chain + ([loop.ops[p] for p in users] if movable else []):
-                block.append(op)
-
-    def _packing(self, delayed: Delayed) -> list[ir.Operation]:
-        """Return the operations, first to last, that alone make the left operand of a delayed wgmma out of what is used elsewhere too."""
-        loop = self.loop
-        chain: list[ir.Operation] = []
-        value, user = loop.ops[delayed.issue].operands[0], delayed.issue
-        while True:
-            position = loop.definition(value)
-            if position is None:
-                return chain
-            op = loop.ops[position]
-            uses = [loop.position(use.owner.operation) for use in value.uses]
-            if uses != [user] or not (is_elementwise(op.name) or op.name == "tilegpu.convert_layout"):
-                return chain
-            if chain and len(op.operands) > 1:
-                return chain
-            chain.insert(0, op)
-            tensors = [v for v in op.operands if isinstance(v.type, ir.RankedTensorType)]
-            if len(tensors) != 1 or op.name not in ("tile.fp_to_fp", "tilegpu.convert_layout", "tile.bitcast"):
-                return chain
-            value, user = tensors[0], position
-
-    def _next_operands(self, delayed: Delayed) -> list[ir.Value]:
-        issue = self.loop.ops[delayed.issue]
-        return [issue.operands[0], issue.operands[2]]
+            right = loop.ops[delayed.issue].operands[1]
+            self.results.append(delayed_wgmma.issue(build, loop, delayed, right, left, accumulator))
 
     # Behind the loop
 
@@ -367,17 +316,8 @@ class Expansion:
             self._wait_for_tma(build, 1, last_slot, new.results[first + self.oldest + 2])
         for n, delayed in enumerate(plan.delayed):
             copy = next(c for c in plan.copies if delayed.alloc in c.alloc)
-            issue = loop.ops[delayed.issue]
-            right = self._last_right_operand(build, delayed, self._slot(build, copy, last_slot))
+            right = delayed_wgmma.last_right_operand(build, loop, delayed, self._slot(build, copy, last_slot))
             left, accumulator = (new.results[len(kept) + 2 * n + k] for k in (0, 1))
-            attributes = {name: issue.attributes[name] for name in issue.attributes}
-            result = build.value("tilegpu.wgmma", accumulator.type, [left, right, accumulator], attributes)
+            result = delayed_wgmma.issue(build, loop, delayed, right, left, accumulator)
             waited = build.value("tilegpu.wgmma_wait", result.type, [result], {"num": i32_attr(0, self.context)})
             loop.op.results[delayed.carried].replace_all_uses_with(waited)
-
-    def _last_right_operand(self, build: Builder, delayed: Delayed, buffer: ir.Value) -> ir.Value:
-        for view in delayed.views:
-            op = self.loop.ops[view].clone(ip=build.ip)
-            op.operands[0] = buffer
-            buffer = op.results[0]
-        return buffer
