@@ -123,7 +123,7 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
     fill = "NAN_REQUEST_ZERO_FMA" if descriptor["padding"] == "nan" else "NONE"
     made = libcuda.call(
         "cuTensorMapEncodeTiled",
-        cuda.CUtensorMapDataType[f"CU_TENSOR_MAP_DATA_TYPE_{_ELEMENTS[descriptor['element']][1]}"],
+        getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_ELEMENTS[descriptor['element']][1]}"),
         len(shape),
         base,
         [cuda.cuuint64_t(extent) for extent in reversed(shape)],
@@ -131,8 +131,8 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
         [cuda.cuuint32_t(extent) for extent in reversed(box)],
         [cuda.cuuint32_t(1)] * len(shape),
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        cuda.CUtensorMapSwizzle[f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"],
+        getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
         cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        cuda.CUtensorMapFloatOOBfill[f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill}"],
+        getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill}"),
     )
     return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
