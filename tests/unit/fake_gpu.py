@@ -88,13 +88,13 @@ class FakeDriver(GPUDriver):
         scope.update(_tw_tables=tables, _tw_driver=self)
         return ["_tw_table = _tw_tables[_tw_driver.device]"], "_tw_driver.stream"
 
-    def _launch(self, config: ctypes.c_void_p, function: ctypes.c_void_p, pointers: ctypes.c_void_p, extra: None) -> int:
-        c = libcuda.LaunchConfig.from_address(config.value)
-        kernel = self.kernels[function.value]
+    def _launch(self, config: Any, function: Any, pointers: Any, extra: None) -> int:
+        c = libcuda.LaunchConfig.from_address(ctypes.addressof(config._obj))
+        kernel = self.kernels[ctypes.addressof(function._obj)]
         kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
         leaves = leaf_kinds(tuple(kinds))
         descriptors = getattr(kernel.metadata, "tma_descriptors", ())
-        table = (ctypes.c_void_p * (len(leaves) + len(descriptors))).from_address(pointers.value)
+        table = (ctypes.c_void_p * (len(leaves) + len(descriptors))).from_address(ctypes.addressof(pointers._obj))
         values = []
         for kind, at in zip(leaves, table):
             code = "Q" if kind.startswith("*") else FORMATS[kind]
@@ -119,6 +119,12 @@ def leaf_kinds(kind: Any) -> list[str]:
     """The types of what is passed for one parameter."""
     if isinstance(kind, tuple):
         return [leaf for part in kind for leaf in leaf_kinds(part)]
+    if kind.startswith("tensordesc<"):  # address, shape, strides
+        rank = kind.count(",") + 1
+        return ["*", *["i32"] * rank, *["i64"] * rank]
+    if kind.startswith("tensordesc<"):
+        rank = kind.count(",") + 1
+        return ["*u8", *["i32"] * rank, *["i64"] * rank]
     return [] if kind == "constexpr" else [kind]
 
 

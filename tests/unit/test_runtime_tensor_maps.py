@@ -14,6 +14,7 @@ import tilewright.runtime.jit as jit_module
 from tilewright.runtime import driver
 from tilewright.runtime.jit import jit
 from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMaps, divide, remainder, wrap
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 LOAD = {"base": "a0", "shape": ["a2", "a3"], "strides": ["a3"], "element": "f16", "padding": "zero", "box": [64, 64], "swizzle": 128}
 STORE = {**LOAD, "base": "(a1 + 2 * wrap(a3 * 32, 32))", "shape": ["a2", "64"], "strides": ["64"]}
@@ -117,3 +118,39 @@ def test_arithmetic_is_that_of_the_device(a, b):
     if b:
         assert divide(a, b) * b + remainder(a, b) == a
         assert abs(remainder(a, b)) < abs(b) and remainder(a, b) * a >= 0
+
+
+def on_descriptors(x, y, n, B: tl.constexpr):
+    pass
+
+
+def test_descriptors_made_on_the_host(gpu, monkeypatch):
+    recipe = {**LOAD, "shape": ["a1", "a2"], "strides": ["a3"]}
+    monkeypatch.setattr(jit_module, "compile", fake_compile([], [recipe]))
+    launch = jit(on_descriptors)
+    general = []
+    run = type(launch).launch
+    monkeypatch.setattr(type(launch), "launch", lambda self, *args: general.append(args) or run(self, *args))
+
+    def descriptor(base: int, rows: int, block: tuple[int, int] = (64, 64)) -> TensorDescriptor:
+        return TensorDescriptor(DescribedTensor(base, "float16"), [rows, 256], [256, 1], list(block))
+
+    for _ in range(3):
+        for base, rows in ((4096, 128), (8192, 128), (4096, 160)):
+            launch[(2,)](descriptor(base, rows), descriptor(65536, 64), 7, B=64)
+            assert gpu.launches[-1]["values"] == [base, rows, 256, 256, 1, 65536, 64, 256, 256, 1, 7]
+            assert bases(gpu.launches[-1]) == [base]
+    assert gpu.encoded == [(4096, (128, 256), (512,)), (8192, (128, 256), (512,)), (4096, (160, 256), (512,))]
+    assert len(general) == 3
+    kernels = {launch[(2,)](descriptor(4096, 128, block), descriptor(65536, 64), 7, B=64) for block in ((64, 64), (32, 64)) * 2}
+    assert len(kernels) == 2
+    padded = descriptor(4096, 128)
+    padded.padding = "nan"
+    assert launch[(2,)](padded, descriptor(65536, 64), 7, B=64) not in kernels
+
+
+class DescribedTensor(Tensor):
+    """A tensor with what TensorDescriptor asks of it."""
+
+    def element_size(self) -> int:
+        return 2
