@@ -409,9 +409,9 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
         return run_matrix(simulator, text, constraints, operands)
     if text.startswith(("cp.async.commit_group", "cp.async.wait_group", "fence", "wgmma")):
         return None
-    if match := re.fullmatch(r"redux\.sync\.(\w+)\.\w+ \$0, \$1, 0xffffffff;", text):
-        groups = operand(1).reshape(-1, WARP)
-        return np.repeat(REDUX[match[1]].reduce(groups, axis=1), WARP)
+    if match := re.fullmatch(r"redux\.sync\.(\w+)\.(\w)32 \$0, \$1, 0xffffffff;", text):
+        groups = operand(1).reshape(-1, WARP).view(np.uint32 if match[2] == "u" else np.int32)
+        return np.repeat(REDUX[match[1]].reduce(groups, axis=1, dtype=groups.dtype), WARP).view(np.int32)
     if text == "@$1 red.shared.add.u32 [$0], 1;":
         np.add.at(simulator.shared.view(np.int32), operand(0)[active & operand(1)] // 4, 1)
         return None

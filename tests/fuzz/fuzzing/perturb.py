@@ -63,9 +63,11 @@ class PerturbedBuilder(NumpyBuilder):
                 return result
             flipped = np.where(both & (self.rng.random(values.shape) < 0.5), -values, values)
             return flipped.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(flipped, ty)
-        if kind == "remf":
-            a = self._vary(np.asarray(a), ty, 2.0)
         result = super().binary(kind, a, b, ty)
+        if kind == "remf":  # computed as a - b * trunc(a / b), which is off by what a large quotient is rounded by
+            varied = super().binary(kind, self._vary(np.asarray(a), ty, 2.0), b, ty)
+            off = self._signs(varied.shape) * np.abs(real_values(a, ty)) * 2.0 ** -_MANTISSA[ty.scalar.name]
+            return np.where(np.isfinite(varied), varied + off, varied).astype(numpy_dtype(ty))
         if kind == "divf" and ty.scalar.name != "fp64":
             return self._vary(np.asarray(result), ty, 3.0)
         if (kind == "mulf" and (self.contracts or self.in_region)) or (kind in ("addf", "subf") and self.in_region):
