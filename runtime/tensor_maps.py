@@ -127,7 +127,7 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
         len(shape),
         base,
         [cuda.cuuint64_t(extent) for extent in reversed(shape)],
-        [cuda.cuuint64_t(stride) for stride in reversed(strides)],
+        [cuda.cuuint64_t(stride) for stride in reversed(strides or [16])],  # of one dimension: unused, but not a null pointer
         [cuda.cuuint32_t(extent) for extent in reversed(box)],
         [cuda.cuuint32_t(1)] * len(shape),
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
