@@ -48,16 +48,60 @@ def same(got, want, dtype):
     return np.array_equal(np.isnan(g), nan) and np.array_equal(raw(got)[~nan], raw(want)[~nan])
 
 
-@pytest.mark.parametrize("target", [*FP8, *FLOATS], ids=str)
-@pytest.mark.parametrize("source", [*FP8, tl.float16, tl.bfloat16], ids=str)
-def test_float_conversion_of_every_pattern(source, target):
-    x = every_pattern(source)
-    size = raw(x).size
-    out = empty(size, target)
-    launch(cast_kernel, (size // BLOCK,), x, out, BLOCK, target)
-    bits = x.base if isinstance(x, Typed) else x
-    want = convert(bits, source.name, target.name)
-    assert same(out, want if not isinstance(out, Typed) else Typed(want, target), target)
+@jit
+def casts_kernel(x, outs, N: tl.constexpr, ROUNDING: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    for k in tl.static_range(len(outs)):
+        tl.store(outs[k] + i, tl.cast(v, outs[k].dtype.element_ty, fp_downcast_rounding=ROUNDING))
+
+
+def converted(x, source, target, rounding):
+    """`x` cast to `target`, by NumPy and the tables of `float_formats`."""
+    if source.is_floating() and target.is_floating():
+        result = convert(x.base if isinstance(x, Typed) else x, source.name, target.name, rounding or "rtne")
+    elif target is tl.int1:
+        result = numbers(x) != 0
+    elif target.is_int() and source.is_int():
+        result = x.astype(empty(1, target).dtype)
+    elif target.is_int():  # as the hardware does: saturated in at least 16 bits, of which the low ones are kept; NaN is 0
+        low, high = (0, 2**64 - 1) if target.is_int_unsigned() else (-(2**63), 2**63 - 1)
+        if target.int_bitwidth < 64:
+            wide = tl.get_int_dtype(max(target.int_bitwidth, 16), target.is_int_signed())
+            low, high = wide.get_int_min_value(), wide.get_int_max_value()
+        whole = [0 if v != v else low if v < low else high if v > high else int(v) for v in numbers(x).tolist()]
+        result = np.array([v % 2**target.int_bitwidth for v in whole], np.uint64).astype(f"u{target.itemsize}").view(empty(1, target).dtype)
+    else:
+        exact = x.astype(np.float32 if target.is_fp8() else np.float64)  # integers go to fp8 through fp32
+        with np.errstate(over="ignore"):
+            result = exact.astype(empty(1, target).dtype) if target in (tl.float16, tl.float32, tl.float64) else encode(exact, target.name)
+    return result if target in (tl.float16, tl.float32, tl.float64) or target.is_int() else Typed(result, target)
+
+
+NARROW = [tl.int1, tl.int8, tl.uint8, tl.int16, tl.uint16, *FP8, tl.float16, tl.bfloat16]
+
+
+@pytest.mark.parametrize(
+    ("source", "rounding"), [*((s, None) for s in NARROW), (tl.float16, "rtz"), (tl.bfloat16, "rtz")], ids=lambda p: str(p)
+)
+def test_every_pattern_to_every_type(source, rounding):
+    if source.is_floating():
+        x = every_pattern(source)
+    elif source is tl.int1:
+        x = np.arange(BLOCK) % 3 == 0
+    else:
+        x = np.arange(source.get_int_min_value(), source.get_int_max_value() + 1).astype(empty(1, source).dtype)
+    targets = FP8 if rounding else [t for t in (tl.int1, *INTEGERS, *FP8, *FLOATS) if t is not source]
+    outs = tuple(empty(raw(x).size, target) for target in targets)
+    launch(casts_kernel, (raw(x).size // BLOCK,), x, outs, BLOCK, rounding)
+    wrong = []
+    for target, out in zip(targets, outs, strict=True):
+        want = converted(x, source, target, rounding)
+        if not same(out, want, target):
+            at = np.flatnonzero((raw(out) != raw(want)) & ~(np.isnan(numbers(want)) & np.isnan(numbers(out))))
+            shown = [f"{raw(x)[k]:#x} gives {raw(out)[k]:#x}, not {raw(want)[k]:#x}" for k in at[:3]]
+            wrong.append(f"{source} to {target}: {at.size} patterns, {'; '.join(shown)}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("rounding", ["rtne", "rtz"])
