@@ -263,13 +263,6 @@ def test_grids():
     assert np.array_equal(out[0], (100 * x + 10 * y)[0]) and (out[1] == -1).all()
 
 
-@pytest.mark.parametrize("grid", [(0,), (3, 0), (1, 1, 0)])
-def test_empty_grids_run_nothing(grid):
-    out = np.full(4, -1, np.int32)
-    launch(grid_kernel, grid, out)
-    assert (out == -1).all()
-
-
 @jit
 def block_condition_kernel(x):
     v = tl.load(x + tl.arange(0, 4))
