@@ -28,7 +28,7 @@ namespace tilewright::tile {
 /// `type` with its element type, or itself where it is a scalar, replaced; shape and layout stay.
 mlir::Type withElementType(mlir::Type type, mlir::Type element);
 
-/// What a load through a pointer or tensor of pointers gives; null for any other type.
+/// What a load through a pointer or tensor of pointers gives; none, which no op takes, for any other type.
 mlir::Type getPointeeType(mlir::Type type);
 
 /// i1 of the shape and layout of `type`.

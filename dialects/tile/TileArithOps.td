@@ -27,14 +27,14 @@ def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure,
     TypesMatchWith<"result is i64 of the shape of src", "src", "result", "::tilewright::tile::withElementType($_self, ::mlir::IntegerType::get($_self.getContext(), 64))">]> {
   let summary = "the address in bytes";
   let arguments = (ins Tile_PtrLike:$src);
-  let results = (outs AnyTypeOf<[I64, RankedTensorOf<[I64]>]>:$result);
+  let results = (outs AnyTypeOf<[I64, Tile_TensorOf<[I64]>]>:$result);
   let assemblyFormat = "$src attr-dict `:` type($src)";
   let hasFolder = 1;
 }
 
 def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
   let summary = "the pointer with a given address in bytes";
-  let arguments = (ins AnyTypeOf<[I64, RankedTensorOf<[I64]>], "i64 or tensor of i64">:$src);
+  let arguments = (ins AnyTypeOf<[I64, Tile_TensorOf<[I64]>], "i64 or tensor of i64">:$src);
   let results = (outs Tile_PtrLike:$result);
   let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;

@@ -40,7 +40,7 @@ class Tile_Type<string name, string typeMnemonic> : TypeDef<Tile_Dialect, name> 
 }
 
 def Tile_PtrType : Tile_Type<"Ptr", "ptr"> {
-  let summary = "pointer to one element in an address space";
+  let summary = "pointer";
   let description = [{
     `!tile.ptr<f32>` points to global memory (address space 1);
     `!tile.ptr<f32, 3>` to shared memory.
@@ -54,9 +54,10 @@ def Tile_PtrType : Tile_Type<"Ptr", "ptr"> {
 }
 
 def Tile_DescType : Tile_Type<"Desc", "desc"> {
-  let summary = "tensor descriptor: a tensor in global memory, accessed in blocks of a fixed shape";
+  let summary = "tensor descriptor";
   let description = [{
-    `!tile.desc<128x64xf16>`: block shape and element type. After layouts are
+    A tensor in global memory that is accessed in blocks of one shape:
+    `!tile.desc<128x64xf16>` gives block shape and element type. After layouts are
     chosen it also names the shared layout that hardware copies produce:
     `!tile.desc<128x64xf16, #shared>`.
   }];
@@ -77,17 +78,22 @@ def Tile_Float : AnyTypeOf<[F64, F32, F16, BF16, F8E5M2, F8E4M3FN, F8E4M3FNUZ, F
 def Tile_Int : AnyTypeOf<[I1, I8, I16, I32, I64], "signless integer">;
 def Tile_Scalar : AnyTypeOf<[Tile_Float, Tile_Int, Tile_PtrType], "float, integer or pointer">;
 
-def Tile_Tensor : RankedTensorOf<[Tile_Float, Tile_Int, Tile_PtrType]>;
-def Tile_FloatTensor : RankedTensorOf<[Tile_Float]>;
-def Tile_IntTensor : RankedTensorOf<[Tile_Int]>;
-def Tile_PtrTensor : RankedTensorOf<[Tile_PtrType]>;
+// Tensors have a known shape and at least one dimension: a value without dimensions is a scalar.
+class Tile_TensorOf<list<Type> elements>
+    : RankedTensorOf<elements, [HasStaticShapePred, CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() > 0">],
+                     "statically shaped tensor of at least one dimension">;
+
+def Tile_Tensor : Tile_TensorOf<[Tile_Float, Tile_Int, Tile_PtrType]>;
+def Tile_FloatTensor : Tile_TensorOf<[Tile_Float]>;
+def Tile_IntTensor : Tile_TensorOf<[Tile_Int]>;
+def Tile_PtrTensor : Tile_TensorOf<[Tile_PtrType]>;
 
 def Tile_Value : AnyTypeOf<[Tile_Scalar, Tile_Tensor], "scalar or tensor">;
 def Tile_FloatLike : AnyTypeOf<[Tile_Float, Tile_FloatTensor], "float or tensor of floats">;
 def Tile_IntLike : AnyTypeOf<[Tile_Int, Tile_IntTensor], "integer or tensor of integers">;
 def Tile_PtrLike : AnyTypeOf<[Tile_PtrType, Tile_PtrTensor], "pointer or tensor of pointers">;
-def Tile_MaskLike : AnyTypeOf<[I1, RankedTensorOf<[I1]>], "i1 or tensor of i1">;
-def Tile_F32Like : AnyTypeOf<[F32, RankedTensorOf<[F32]>], "f32 or tensor of f32">;
+def Tile_MaskLike : AnyTypeOf<[I1, Tile_TensorOf<[I1]>], "i1 or tensor of i1">;
+def Tile_F32Like : AnyTypeOf<[F32, Tile_TensorOf<[F32]>], "f32 or tensor of f32">;
 def Tile_ArithLike : AnyTypeOf<[Tile_Float, Tile_Int, Tile_FloatTensor, Tile_IntTensor], "number or tensor of numbers">;
 
 //===----------------------------------------------------------------------===//

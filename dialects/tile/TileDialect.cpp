@@ -99,7 +99,7 @@ Type withElementType(Type type, Type element) {
 
 Type getPointeeType(Type type) {
   auto ptr = dyn_cast<PtrType>(getElementTypeOrSelf(type));
-  return ptr ? withElementType(type, ptr.getPointee()) : Type();
+  return ptr ? withElementType(type, ptr.getPointee()) : NoneType::get(type.getContext());
 }
 
 Type getMaskType(Type type) { return withElementType(type, IntegerType::get(type.getContext(), 1)); }

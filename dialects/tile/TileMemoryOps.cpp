@@ -156,8 +156,10 @@ static LogicalResult inferRows(std::optional<Location> loc, DescType desc, Ranke
   return success();
 }
 
-LogicalResult DescriptorLoadOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto desc = cast<DescType>(op.getDesc().getType());
+LogicalResult DescriptorLoadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
+  auto desc = dyn_cast<DescType>(op.getDesc().getType());
+  if (!desc)
+    return emitOptionalError(loc, "needs a tensor descriptor, got ", op.getDesc().getType());
   types.push_back(RankedTensorType::get(desc.getShape(), desc.getElementType()));
   return success();
 }
@@ -179,9 +181,12 @@ LogicalResult DescriptorReduceOp::verify() {
 }
 
 LogicalResult DescriptorGatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto desc = cast<DescType>(op.getDesc().getType());
+  auto desc = dyn_cast<DescType>(op.getDesc().getType());
+  auto x = dyn_cast<RankedTensorType>(op.getXOffsets().getType());
+  if (!desc || !x)
+    return emitOptionalError(loc, "needs a tensor descriptor and x offsets");
   SmallVector<int64_t> shape;
-  if (failed(inferRows(loc, desc, cast<RankedTensorType>(op.getXOffsets().getType()), shape)))
+  if (failed(inferRows(loc, desc, x, shape)))
     return failure();
   types.push_back(RankedTensorType::get(shape, desc.getElementType()));
   return success();

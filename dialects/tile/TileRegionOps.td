@@ -56,7 +56,7 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", 
 def Tile_HistogramOp : Tile_Op<"histogram", [Pure]> {
   let summary = "count the elements equal to 0, 1, ..., bins - 1 where mask is true";
   let arguments = (ins Tile_IntTensor:$src, Optional<Tile_MaskLike>:$mask);
-  let results = (outs RankedTensorOf<[I32]>:$result);
+  let results = (outs Tile_TensorOf<[I32]>:$result);
   let assemblyFormat = "$src (`mask` `=` $mask^ `:` type($mask))? attr-dict `:` type($src) `->` type($result)";
   let hasVerifier = 1;
 }

@@ -8,6 +8,14 @@ using namespace mlir;
 
 namespace tilewright::tile {
 
+/// `value`'s type where that is a tensor; builders infer before the verifier has seen the operands.
+static RankedTensorType tensorType(std::optional<Location> loc, Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    (void)emitOptionalError(loc, "needs a tensor, got ", value.getType());
+  return type;
+}
+
 /// Succeeds where `axis` names a dimension of a tensor of `rank`.
 static LogicalResult checkAxis(std::optional<Location> loc, int64_t axis, int64_t rank) {
   if (axis >= 0 && axis < rank)
@@ -78,8 +86,8 @@ OpFoldResult UnsplatOp::fold(FoldAdaptor op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ExpandDimsOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getSrc().getType());
-  if (failed(checkAxis(loc, op.getAxis(), src.getRank() + 1)))
+  RankedTensorType src = tensorType(loc, op.getSrc());
+  if (!src || failed(checkAxis(loc, op.getAxis(), src.getRank() + 1)))
     return failure();
   SmallVector<int64_t> shape(src.getShape());
   shape.insert(shape.begin() + op.getAxis(), 1);
@@ -140,7 +148,9 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor op) {
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) { return moveIntoSplat(op, rewriter); }
 
 LogicalResult TransOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getSrc().getType());
+  RankedTensorType src = tensorType(loc, op.getSrc());
+  if (!src)
+    return failure();
   ArrayRef<int32_t> order = op.getOrder();
   SmallVector<bool> seen(src.getRank(), false);
   for (int32_t dim : order) {
@@ -178,8 +188,10 @@ LogicalResult TransOp::canonicalize(TransOp op, PatternRewriter &rewriter) { ret
 // join, split, cat, gather
 //===----------------------------------------------------------------------===//
 
-LogicalResult JoinOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getA().getType());
+LogicalResult JoinOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
+  RankedTensorType src = tensorType(loc, op.getA());
+  if (!src)
+    return failure();
   SmallVector<int64_t> shape(src.getShape());
   shape.push_back(2);
   auto layout = dyn_cast_or_null<LayoutInterface>(src.getEncoding());
@@ -195,7 +207,9 @@ OpFoldResult JoinOp::fold(FoldAdaptor op) {
 }
 
 LogicalResult SplitOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getSrc().getType());
+  RankedTensorType src = tensorType(loc, op.getSrc());
+  if (!src)
+    return failure();
   if (src.getRank() == 0 || src.getShape().back() != 2)
     return emitOptionalError(loc, "the last dimension must be 2, got shape ", formatShape(src.getShape()));
   Type half = src.getElementType();
@@ -223,8 +237,8 @@ LogicalResult SplitOp::fold(FoldAdaptor op, SmallVectorImpl<OpFoldResult> &resul
 }
 
 LogicalResult CatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getA().getType());
-  if (failed(checkAxis(loc, op.getDim(), src.getRank())))
+  RankedTensorType src = tensorType(loc, op.getA());
+  if (!src || failed(checkAxis(loc, op.getDim(), src.getRank())))
     return failure();
   SmallVector<int64_t> shape(src.getShape());
   shape[op.getDim()] *= 2;
@@ -235,9 +249,8 @@ LogicalResult CatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
 }
 
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto src = cast<RankedTensorType>(op.getSrc().getType());
-  auto indices = cast<RankedTensorType>(op.getIndices().getType());
-  if (failed(checkAxis(loc, op.getAxis(), src.getRank())))
+  RankedTensorType src = tensorType(loc, op.getSrc()), indices = tensorType(loc, op.getIndices());
+  if (!src || !indices || failed(checkAxis(loc, op.getAxis(), src.getRank())))
     return failure();
   if (src.getRank() != indices.getRank())
     return emitOptionalError(loc, "rank of indices (", indices.getRank(), ") differs from rank of src (", src.getRank(), ")");

@@ -8,7 +8,7 @@ include "tile/TileBase.td"
 def Tile_RangeOp : Tile_ShapeOp<"range"> {
   let summary = "the integers start, start + 1, ..., end - 1";
   let arguments = (ins I32Attr:$start, I32Attr:$end);
-  let results = (outs RankedTensorOf<[I32]>:$result);
+  let results = (outs Tile_TensorOf<[I32]>:$result);
   let assemblyFormat = "$start `to` $end attr-dict `:` type($result)";
 }
 

@@ -80,8 +80,11 @@ def TileGPU_SharedAttr : TileGPU_Attr<"Shared", "shared"> {
 
 def TileGPU_BufferType : TypeDef<TileGPU_Dialect, "Buffer"> {
   let mnemonic = "buffer";
-  let summary = "shared memory that holds a tensor, or `slots` tensors";
-  let description = "`!tilegpu.buffer<128x64xf16, #shared, slots = 3>`; without `slots` the buffer is one tensor.";
+  let summary = "buffer";
+  let description = [{
+    Shared memory that holds a tensor, or `slots` tensors in a ring:
+    `!tilegpu.buffer<128x64xf16, #shared, slots = 3>`.
+  }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
                         "::tilewright::tilegpu::SharedAttr":$layout, "int64_t":$slots);
   let hasCustomAssemblyFormat = 1;
@@ -90,7 +93,8 @@ def TileGPU_BufferType : TypeDef<TileGPU_Dialect, "Buffer"> {
 
 def TileGPU_TokenType : TypeDef<TileGPU_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "orders asynchronous copies; carries no data";
+  let summary = "token";
+  let description = "Orders asynchronous copies; carries no data.";
 }
 
 //===----------------------------------------------------------------------===//

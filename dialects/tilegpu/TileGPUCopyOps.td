@@ -13,7 +13,7 @@ def TileGPU_AsyncCopyOp : TileGPU_Op<"async_copy", [AttrSizedOperandSegments,
     MemoryEffects<[MemRead, TileGPU_SharedWrite, TileGPU_QueueWrite]>]> {
   let summary = "start to copy what ptrs point to into a buffer, each thread its own elements";
   let description = "Elements whose mask is false become `other`, or zero.";
-  let arguments = (ins Tile_PtrTensor:$ptrs, TileGPU_BufferType:$buffer, Optional<RankedTensorOf<[I1]>>:$mask,
+  let arguments = (ins Tile_PtrTensor:$ptrs, TileGPU_BufferType:$buffer, Optional<Tile_TensorOf<[I1]>>:$mask,
                        Optional<Tile_Tensor>:$other, OptionalAttr<Tile_CacheAttr>:$cache, OptionalAttr<Tile_EvictAttr>:$evict);
   let results = (outs TileGPU_TokenType:$token);
   let assemblyFormat = [{

@@ -70,9 +70,9 @@ LogicalResult LocalAllocOp::verify() {
 }
 
 LogicalResult SlotOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor op, SmallVectorImpl<Type> &types) {
-  auto buffer = cast<BufferType>(op.getBuffer().getType());
-  if (!buffer.getSlots())
-    return emitOptionalError(loc, "needs a buffer with slots, got ", buffer);
+  auto buffer = dyn_cast<BufferType>(op.getBuffer().getType());
+  if (!buffer || !buffer.getSlots())
+    return emitOptionalError(loc, "needs a buffer with slots, got ", op.getBuffer().getType());
   types.push_back(BufferType::get(context, buffer.getShape(), buffer.getElementType(), buffer.getLayout(), 0));
   return success();
 }

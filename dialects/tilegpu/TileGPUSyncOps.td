@@ -75,12 +75,14 @@ def TileGPU_MBarrierWaitOp : TileGPU_SyncOp<"mbarrier_wait"> {
 // Partitions
 //===----------------------------------------------------------------------===//
 
-def TileGPU_WarpSpecializeOp : TileGPU_Op<"warp_specialize", [IsolatedFromAbove, RecursiveMemoryEffects]> {
+def TileGPU_WarpSpecializeOp : TileGPU_Op<"warp_specialize", [RecursiveMemoryEffects]> {
   let summary = "run one region per role, each on its own warps";
   let description = [{
     Region i runs role `roles[i]` on `warps[i]` warps with `registers[i]`
-    registers a thread (0: as launched). Every region takes the captures as
-    block arguments. The first one ends with `warp_yield`, whose values are the
+    registers a thread (0: as launched). Roles take warps in order. A role of
+    the name "producer" is run by one thread of its warps. Regions may use what
+    dominates the op; what differs from role to role, such as buffers that a
+    loop carries, they take as captures. The first region ends with `warp_yield`, whose values are the
     results; the others end with `warp_return`.
   }];
   let arguments = (ins Variadic<AnyType>:$captures, StrArrayAttr:$roles, DenseI32ArrayAttr:$warps, DenseI32ArrayAttr:$registers);

@@ -127,7 +127,7 @@ func.func @copy_other(%p: tensor<4x!tile.ptr<f16>>, %b: !tilegpu.buffer<4xf16, #
 // -----
 
 func.func @commit_token(%x: i32) {
-  // expected-error@+1 {{operand #0 must be variadic of orders asynchronous copies; carries no data, but got 'i32'}}
+  // expected-error@+1 {{operand #0 must be variadic of token, but got 'i32'}}
   %0 = "tilegpu.async_commit"(%x) : (i32) -> !tilegpu.token
   return
 }
