@@ -88,6 +88,13 @@ def on_gpu(value: Any) -> bool | None:
     return None
 
 
+def gpu_pointer(value: Any) -> tuple[int, str]:
+    """`pointer_and_code` of an array that says that it lies on a GPU; raises ValueError for another."""
+    if not on_gpu(value):
+        raise ValueError("not in the memory of a GPU")
+    return pointer_and_code(value)
+
+
 class TensorWrapper:
     """A torch tensor seen with another dtype: what `reinterpret` returns."""
 

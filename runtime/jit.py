@@ -18,10 +18,11 @@ from tilewright.compiler.kernel import CompiledKernel
 from tilewright.compiler.source import ASTSource
 from tilewright.errors import CompilationError
 
+from .argument_code import ArgumentCode, NotGenerated, structure
 from .arrays import MockTensor, TensorWrapper, reinterpret
 from .async_compile import FutureKernel, active_mode
 from .driver import driver
-from .launcher import OPTIONS, FastLauncher, fast_formats, generate_binder, split_options
+from .launcher import OPTIONS, FastLauncher, generate_binder, split_options
 from .specialize import collect, key_text, specialize_param, specialize_value
 
 __all__ = [
@@ -90,7 +91,7 @@ class JITFunction(KernelInterface, KernelFunction):
         self._lock = threading.RLock()
         self._binder: Callable[..., Any] | None = None
         self._bind: Callable[..., Any] | None = None
-        self._launchers: dict[tuple[type, ...], FastLauncher] = {}
+        self._launchers: dict[tuple, FastLauncher] = {}
         self._current: FastLauncher | None = None
         self._fast: Callable[..., Any] = self._first
 
@@ -126,10 +127,13 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def _miss(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> Any:
         """A launch that the current generated function was not made for: the one for these classes, or the general path."""
-        found = self._launchers.get(tuple(map(type, bound.values())))
+        found = self._launchers.get(tuple(map(structure, bound.values())))
         if found is not None and found is not self._current:
             self._current, self._fast = found, found.function
-            positional = [bound[p.name] for p in self.params if not p.is_keyword_only]
+            positional: list[Any] = []
+            for param in self.params:
+                if not param.is_keyword_only:
+                    positional += bound[param.name] if param.is_varargs else (bound[param.name],)
             return found.function(grid, *positional, **{p.name: bound[p.name] for p in self.params if p.is_keyword_only}, **options)
         return self.launch(grid, bound, split_options(self, bound, options))
 
@@ -156,24 +160,29 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def _prepare_fast(self, bound: dict[str, Any], options: dict[str, Any], kinds: list[Any], kernel: CompiledKernel, device: int) -> None:
         """Generate the launch function for arguments like these, or enter the kernel in the one that there is."""
-        if not hasattr(driver.active, "launch_function") or any(name not in OPTIONS for name in options):
+        if not hasattr(driver.active, "launch_function") or not set(OPTIONS).isdisjoint(self.arg_names):
             return
-        formats = fast_formats(self, bound, kinds)
-        if formats is None:
+        try:
+            code = ArgumentCode(self, bound, kinds)
+            hash(tuple(options.values()))
+        except (NotGenerated, TypeError):
             return
-        classes = tuple(map(type, bound.values()))
+        classes = tuple(map(structure, bound.values()))
         maps = kernel.run.maps
-        # What the tensor maps depend on: the kernel's parameters, one for each argument that is passed.
-        passed = [bound[p.name] for p in self.params if p.num in formats and kinds[p.num] != "constexpr"] if maps is not None else []
-        values = [value.data_ptr() if hasattr(value, "data_ptr") else value for value in passed]
         with self._lock:
             found = self._launchers.get(classes)
-            key = found.key(self, bound, options) if found is not None else None
-            # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
-            if found is None or found.formats != formats or (self.used_global_vals and found.has(key, device, maps, values)):
-                found = self._launchers[classes] = FastLauncher(self, classes, formats, self._miss, driver.active)
-                key = found.key(self, bound, options)
-            found.add(key, kinds, kernel, device, maps, values)
+            if found is not None and found.code.lines() == code.lines():
+                key, values = found.describe(bound, options)
+                passed = [values[number] for number in code.passed]
+                # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
+                stale = bool(self.used_global_vals) and found.has(key, device, maps, passed)
+            else:
+                stale = True
+            if stale:
+                found = self._launchers[classes] = FastLauncher(self, code, self._miss, driver.active)
+                key, values = found.describe(bound, options)
+                passed = [values[number] for number in code.passed]
+            found.add(key, code.passed, kernel, device, maps, passed)
             self._current, self._fast = found, found.function
 
     # Compiling
@@ -192,6 +201,7 @@ class JITFunction(KernelInterface, KernelFunction):
         """(kernel for these arguments, types of the arguments); the kernel is None if the compile hook refused."""
         if self.used_global_vals:
             self.check_globals()
+        options = dict(options)
         debug = options.pop("debug", None)
         if debug or (debug is None and (self.debug or knobs.runtime.debug)):
             options["debug"] = True

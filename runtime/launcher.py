@@ -3,16 +3,14 @@
 For each kernel, a Python function is generated that has the kernel's own parameters, so that Python binds the arguments. Once a call has
 been through the general path (`JITFunction.launch`), the function is generated again for the classes of the arguments seen: it reads each
 array's address once, looks the compiled kernel up by what it is specialized on, packs the arguments into a frame and calls the driver.
-Whatever it was not made for (another class, a hook, an option other than the usual, an integer that does not fit) goes the general way.
+Whatever it was not made for (another class, a hook, an integer that does not fit) goes the general way.
 
     def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, ..., **_options):
-        if type(n) is int and type(B) is int and not (_options or enter_hooks or ...):
+        if type(n) is int and type(B) is int and not (enter_hooks or ...):
             p0 = x.data_ptr()
             ...
             key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
             pool, block, ctas, function, make, kernel, frames = table[key]
-            if frames is not None:          # a kernel with tensor maps: frames that hold those for these arguments
-                pool, make = frames(p0, p1, p2, n)
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -23,18 +21,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from ctypes import c_void_p
 from inspect import Parameter
 from typing import Any
 
 from tilewright import knobs
 from tilewright.compiler.frontend.function import KernelFunction
 
-from .arrays import on_gpu
-from .launch import Packing, attributes_of, block_bytes, format_of, make_frame, packing
+from .argument_code import ArgumentCode
+from .launch import Packing, address, attributes_of, block_bytes, make_frame, packing
 from .tensor_maps import MAX_CACHED, TensorMaps
 
-#: Options that are part of the generated signature; any other makes a launch take the general path.
+#: Options that are parameters of the generated function; any other is found in `**options`, and is part of the key if there is one.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
@@ -61,11 +58,15 @@ def _generate(fn: KernelFunction, fast: list[str], scope: dict[str, Any]) -> Cal
     options = ", ".join([f"{name!r}: {name}" for name in own] + ["**_tw_options"])
     lines = [f"def _tw_launch({', '.join(parameters)}):", *("    " + line for line in fast)]
     lines.append(f"    return _tw_miss(_tw_grid, {{{bound}}}, {{{options}}})")
-    exec(compile("\n".join(lines), f"<launcher of {fn.__name__}>", "exec"), scope)  # noqa: S102
+    _compile(lines, f"<launcher of {fn.__name__}>", scope)
     function = scope["_tw_launch"]
     function.__name__ = fn.__name__
     function.__qualname__ = fn.__qualname__
     return function
+
+
+def _compile(lines: list[str], name: str, scope: dict[str, Any]) -> None:
+    exec(compile("\n".join(lines), name, "exec"), scope)  # noqa: S102
 
 
 class _Unset:
@@ -88,12 +89,11 @@ def split_options(fn: KernelFunction, bound: dict[str, Any], options: dict[str, 
 
 
 class FastLauncher:
-    """The launch function of a kernel for arguments of certain classes, and its table of compiled kernels."""
+    """The launch function of a kernel for arguments like those that `code` was made from, and its table of compiled kernels."""
 
-    def __init__(self, fn: KernelFunction, classes: tuple[type, ...], formats: dict[int, str], miss: Callable[..., Any], driver: Any):
-        self.classes = classes
-        self.formats = formats
-        self.layout: Packing = packing([formats[num] for num in sorted(formats)])
+    def __init__(self, fn: KernelFunction, code: ArgumentCode, miss: Callable[..., Any], driver: Any):
+        self.code = code
+        self.layout: Packing = packing(code.formats)
         self.tables: dict[int, dict[tuple, tuple]] = {}
         self.frames: dict[tuple, dict[tuple, Any]] = {}
         self.function = self._build(fn, miss, driver)
@@ -112,22 +112,21 @@ class FastLauncher:
             "_tw_hooks": fn.pre_run_hooks,
             "_tw_enter": knobs.runtime.launch_enter_hook.calls,
             "_tw_exit": knobs.runtime.launch_exit_hook.calls,
+            **self.code.scope,
         }
-        guards, reads, self.key_parts = [], [], []
-        packed: dict[int, str] = {}
-        for param, cls in zip(fn.params, self.classes, strict=True):
-            self._argument(param, cls, scope, guards, reads, packed)
-        guards += self._captured(fn, scope)
-        guards.append("not (_tw_options or _tw_hooks or _tw_enter or _tw_exit)")
-        key = ", ".join([*self.key_parts, *OPTIONS]) + ","
-        self._key_code = compile(f"({key})", "<key>", "eval")
+        guards = [*self.code.guards, *_captured(fn, scope), "not (_tw_hooks or _tw_enter or _tw_exit)"]
+        values = "".join(f"{value}, " for value in self.code.values)
+        key = ", ".join([*self.code.key, *OPTIONS, "_tw_tuple(_tw_options.items()) if _tw_options else None"])
+        parameters = [*fn.arg_names, *(name for name in OPTIONS if name not in fn.arg_names), "_tw_options"]
+        describe = [f"def _tw_describe({', '.join(parameters)}):", *(f"    {line}" for line in self.code.reads)]
+        _compile([*describe, f"    return ({key}), ({values})"], "<key>", scope)
+        self._describe = scope["_tw_describe"]
         device, stream = driver.device_and_stream(scope, self.tables)
-        values = "".join(f"{packed[num]}, " for num in sorted(packed))
         mapping = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
         fast = [
             f"if {' and '.join(guards)}:",
             "    try:",
-            *(f"        {line}" for line in reads),
+            *(f"        {line}" for line in self.code.reads),
             *(f"        {line}" for line in device),
             f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_frames = _tw_table[{key}]",
             "        if _tw_frames is not None:",
@@ -160,55 +159,10 @@ class FastLauncher:
         ]
         return _generate(fn, fast, scope)
 
-    def _argument(self, param: Any, cls: type, scope: dict, guards: list[str], reads: list[str], packed: dict[int, str]) -> None:
-        """Add what one parameter contributes: a check of its class, a part of the key, a value to pack."""
-        name, num = param.name, param.num
-        if cls is type(None):
-            guards.append(f"{name} is None")
-            return
-        if param.is_constexpr or cls in (int, bool, float):
-            scope[f"_tw_class{num}"] = cls
-            guards.append(f"_tw_type({name}) is _tw_class{num}")
-        if param.is_constexpr:
-            # 0.0 and -0.0 are equal keys, and NaN equals nothing
-            self.key_parts.append(f"{name}.hex()" if cls is float else name)
-        elif cls is int:
-            if not param.do_not_specialize:
-                align = "None" if param.do_not_specialize_on_alignment else f"not {name} & 15"
-                self.key_parts.append(f"1 if {name} == 1 else {align}" if align == "None" else f"None if {name} == 1 else {align}")
-            if self.formats[num] in "qQ" and not param.annotation_type:
-                low, high = (2**31, 2**63) if self.formats[num] == "q" else (2**63, 2**64)
-                guards.append(f"({low} <= {name} < {high}{f' or {-high} <= {name} < {-low}' if high == 2**63 else ''})")
-            packed[num] = name
-        elif cls in (bool, float):
-            packed[num] = name
-        else:  # an array of any class: what is read of it says all, and what is no array has no `data_ptr`
-            reads.append(f"_tw_p{num} = {name}.data_ptr()")
-            self.key_parts += [f"{name}.dtype", f"{name}.get_device()"]
-            if not param.do_not_specialize and not param.do_not_specialize_on_alignment:
-                self.key_parts.append(f"not _tw_p{num} & 15")
-            packed[num] = f"_tw_p{num}"
-
-    def _captured(self, fn: KernelFunction, scope: dict[str, Any]) -> list[str]:
-        """Checks that the constants which the kernel captures are the objects that they were."""
-        checks = []
-        for i, ((name, _), (_, holder)) in enumerate(fn.used_global_vals.items()):
-            value = holder.get(name) if hasattr(holder, "get") else None
-            if value is None:
-                continue
-            cell = hasattr(value, "cell_contents")
-            scope[f"_tw_scope{i}"] = value if cell else holder
-            scope[f"_tw_object{i}"] = value.cell_contents if cell else value
-            checks.append(f"_tw_scope{i}{'.cell_contents' if cell else f'[{name!r}]'} is _tw_object{i}")
-        return checks
-
-    def key(self, fn: KernelFunction, bound: dict[str, Any], options: dict[str, Any]) -> tuple:
-        """The key that the generated function makes of these arguments."""
-        scope = {**bound, **{name: options.get(name) for name in OPTIONS}}
-        for param in fn.params:
-            if param.num in self.formats and hasattr(bound[param.name], "data_ptr"):
-                scope[f"_tw_p{param.num}"] = bound[param.name].data_ptr()
-        return eval(self._key_code, {}, scope)
+    def describe(self, bound: dict[str, Any], options: dict[str, Any]) -> tuple[tuple, tuple]:
+        """(key, values) that the generated function makes of these arguments and options."""
+        own = {name: options.get(name) for name in OPTIONS if name not in bound}
+        return self._describe(**bound, **own, _tw_options={k: v for k, v in options.items() if k not in OPTIONS})
 
     def has(self, key: tuple, device: int, maps: TensorMaps | None, values: Sequence[Any]) -> bool:
         """Whether the generated function finds a kernel under this key, and its tensor maps for `values`."""
@@ -216,11 +170,8 @@ class FastLauncher:
             return False
         return maps is None or maps.key(values) in self.frames.get((key, device), ())
 
-    def add(
-        self, key: tuple, kinds: list[Any], kernel: Any, device: int, maps: TensorMaps | None = None, values: Sequence[Any] = ()
-    ) -> None:
-        """Enter a loaded kernel; `kinds` are the types of its parameters. If it takes tensor maps, they are those for `values`."""
-        passed = [place for place, num in enumerate(sorted(self.formats)) if kinds[num] != "constexpr"]
+    def add(self, key: tuple, passed: list[int], kernel: Any, device: int, maps: TensorMaps | None, values: Sequence[Any]) -> None:
+        """Enter a loaded kernel that takes the values number `passed`, which are `values`, and the tensor maps for these."""
         table = self.tables.setdefault(device, {})
         frames = self.frames.get((key, device)) if maps is not None else None
         if maps is not None:
@@ -233,13 +184,27 @@ class FastLauncher:
             table.clear()
             self.frames.clear()
         block = block_bytes(kernel.metadata.num_warps, kernel.metadata.warp_size, kernel.metadata.shared)
-        select = _selector(frames, len(self.formats), [passed[number] for number in maps.used]) if maps is not None else None
+        select = _selector(frames, len(self.code.formats), [passed[number] for number in maps.used]) if maps is not None else None
         make = self._maker(passed, kernel, ())
-        table[key] = ([], block, kernel.metadata.num_ctas, c_void_p(kernel.function), make, kernel, select)
+        table[key] = ([], block, kernel.metadata.num_ctas, address(kernel.function), make, kernel, select)
 
     def _maker(self, passed: list[int], kernel: Any, maps: Sequence[bytes]) -> Callable[[], tuple]:
         attributes = attributes_of(kernel.metadata)
         return lambda: make_frame(self.layout, passed, attributes, maps)
+
+
+def _captured(fn: KernelFunction, scope: dict[str, Any]) -> list[str]:
+    """Checks that the constants which the kernel captures are the objects that they were."""
+    checks = []
+    for i, ((name, _), (_, holder)) in enumerate(fn.used_global_vals.items()):
+        value = holder.get(name) if hasattr(holder, "get") else None
+        if value is None:
+            continue
+        cell = hasattr(value, "cell_contents")
+        scope[f"_tw_scope{i}"] = value if cell else holder
+        scope[f"_tw_object{i}"] = value.cell_contents if cell else value
+        checks.append(f"_tw_scope{i}{'.cell_contents' if cell else f'[{name!r}]'} is _tw_object{i}")
+    return checks
 
 
 def _selector(frames: dict[tuple, Any], count: int, used: list[int]) -> Callable[..., Any]:
@@ -247,33 +212,3 @@ def _selector(frames: dict[tuple, Any], count: int, used: list[int]) -> Callable
     parameters = ", ".join(f"v{i}" for i in range(count))
     key = "".join(f"v{i}, " for i in used)
     return eval(f"lambda {parameters}: frames[({key})]", {"frames": frames})
-
-
-def _is_exact_key(cls: type) -> bool:
-    """Whether equal objects of this class are the same constant: true of Python's scalars, of dtypes, of what compares by identity."""
-    return cls in (int, bool, float, str) or cls.__name__ == "dtype" or cls.__hash__ is object.__hash__
-
-
-def fast_formats(fn: KernelFunction, bound: dict[str, Any], kinds: list[Any]) -> dict[int, str] | None:
-    """Parameter number -> format of the value that the generated function packs; None if the arguments must take the general path."""
-    formats: dict[int, str] = {}
-    for param, kind in zip(fn.params, kinds, strict=True):
-        value = bound[param.name]
-        cls = type(value)
-        if value is None or (param.is_constexpr and _is_exact_key(cls)):
-            continue
-        if param.is_constexpr or param.is_varargs or param.name in OPTIONS:
-            return None
-        if cls is int:
-            wide = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
-            forced = param.annotation_type if not param.annotation_type.startswith("*") else ""
-            formats[param.num] = format_of(forced or wide)
-        elif cls is bool or cls is float:
-            formats[param.num] = format_of(kind)
-        elif hasattr(value, "data_ptr") and hasattr(value, "get_device") and on_gpu(value):
-            formats[param.num] = "Q"
-        else:
-            return None
-        if kind == "bf16" or (isinstance(kind, str) and kind.startswith("tensordesc")):
-            return None
-    return formats

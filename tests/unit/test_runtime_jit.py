@@ -152,6 +152,95 @@ def test_tuples_are_flattened(gpu):
     assert gpu.launches[0]["values"] == [4096, 3, 4.5]
 
 
+class Interface:
+    """An array that offers only `__cuda_array_interface__`."""
+
+    def __init__(self, pointer: int, typestr: str = "<f4"):
+        self.__cuda_array_interface__ = {"data": (pointer, False), "typestr": typestr}
+
+
+class Descriptor:
+    """A host tensor descriptor."""
+
+    padding, round_f32_to_tf32 = "zero", False
+
+    def __init__(self, base: Any, shape: list[int], block_shape: list[int]):
+        self.base, self.shape, self.block_shape, self.strides = base, shape, block_shape, [shape[-1], 1]
+
+
+BLOCKS = Descriptor(Tensor(4096), [128, 64], [32, 16])
+
+#: arguments, options -> the values that the kernel gets, of calls that generated code makes
+GENERATED = [
+    ((Pair(Tensor(4096), 1), (3, (4.5, None)), None, (), 2), {}, [4096, 3, 4.5]),
+    ((Interface(8192), Interface(4100, "<i4"), None, 5, 2), {}, [8192, 4100, 5]),
+    ((Interface(8192), (Interface(4096), 16), BLOCKS, 2.5, (8, "mode", 1.0)), {}, [8192, 4096, 16, 4096, 128, 64, 64, 1, 2.5]),
+    ((tl.float16, *tensors(2), 7, 2), {}, [4096, 8192, 7]),
+    ((*tensors(), 7, 2), {"launch_pdl": True, "num_warps": 2, "enable_fp_fusion": False, "debug": True}, [4096, 8192, 12288, 7]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "values"), GENERATED)
+def test_what_generated_code_takes(gpu, monkeypatch, arguments, options, values):
+    kernel = jit(add)
+    kernel[(3,)](*arguments, **options)
+    monkeypatch.setattr(JITFunction, "launch", lambda *_: pytest.fail("took the general path"))
+    kernel[(3,)](*arguments, **options)
+    assert gpu.launches[1] == gpu.launches[0] and gpu.launches[0]["values"] == values
+
+
+def test_parts_of_tuples_are_checked(gpu):
+    kernel = jit(add)
+    calls = [((1, 2), 4), ((16, 2), 4), ((16, True), 4), ((16, 2.5), 4), ((16, 2, 3), 4), ((16, None), 4), ((16, 2), 8), ((16, 2**40), 4)]
+    for _ in range(2):
+        for rest, constant in calls:
+            kernel[(1,)](*tensors(), rest, B=(constant, 1))
+    assert [launch["values"][3:] for launch in gpu.launches] == 2 * [
+        [2],
+        [16, 2],
+        [16, True],
+        [16, 2.5],
+        [16, 2, 3],
+        [16],
+        [16, 2],
+        [16, 2**40],
+    ]
+    assert len(gpu.compiled) == len(calls)
+    kernel[(1,)](*tensors(), (16, 2), B=(True, 1))
+    assert len(gpu.compiled) == len(calls) + 1
+
+
+def test_each_set_of_options_is_a_kernel(gpu):
+    kernel = jit(add)
+    options = [{}, {"launch_pdl": True}, {"debug": True}, {"launch_pdl": True, "num_warps": 8}, {"maxnreg": 64}, {"extern_libs": {}}]
+    for _ in range(2):
+        for each in options:
+            kernel[(1,)](*tensors(), 16, B=64, **each)
+    assert [compiled for _, compiled in gpu.compiled] == options
+
+
+def test_descriptors_are_told_apart_by_their_blocks(gpu):
+    kernel = jit(add)
+    for _ in range(2):
+        for block in ([32, 16], [16, 32]):
+            for rows in (128, 256):
+                kernel[(1,)](Descriptor(Tensor(4096), [rows, 64], block), *tensors(2), 16, B=64)
+    assert [source.signature["x"] for source, _ in gpu.compiled] == ["tensordesc<fp32[32, 16]>", "tensordesc<fp32[16, 32]>"]
+    assert [launch["values"][1] for launch in gpu.launches] == [128, 256] * 4
+
+
+def test_a_bfloat16_argument_is_rounded(gpu):
+    kernel = jit(takes_bfloat16)
+    for value in (1.0, 3.14159, 7):
+        for _ in range(2):
+            kernel[(1,)](value)
+    assert [launch["values"] for launch in gpu.launches] == [[bits] for bits in (0x3F80, 0x3F80, 0x4049, 0x4049, 0x40E0, 0x40E0)]
+
+
+def takes_bfloat16(x: tl.bfloat16):
+    pass
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -353,8 +442,10 @@ def varargs(x, *rest, B: tl.constexpr):
 
 def test_varargs(gpu):
     kernel = jit(varargs)
-    kernel[(1,)](Tensor(), 3, 4.5, B=2)
-    assert gpu.launches[0]["values"] == [4096, 3, 4.5]
+    for rest in ((3, 4.5), (5,), (3, 4.5), (), (5,)):
+        kernel[(1,)](Tensor(), *rest, B=2)
+    assert [launch["values"] for launch in gpu.launches] == [[4096, 3, 4.5], [4096, 5], [4096, 3, 4.5], [4096], [4096, 5]]
+    assert len(gpu.compiled) == 3
     assert gpu.compiled[0][0].signature == {"x": "*fp32", "rest": ("i32", "fp32"), "B": "constexpr"}
 
 

@@ -27,14 +27,14 @@ def test_values_lie_where_the_pointers_say(codes):
     memory, config, pointers = make_frame(layout, passed, [(4, (2, 1, 1)), (6, (1,))])
     values = [value_of(code) for code in codes]
     struct.pack_into(layout.format, memory, 0, *values, 5, 6, 7, struct.pack("<4I", 128, 1, 1, 4096), 1 << 40)
-    table = (ctypes.c_void_p * max(len(passed), 1)).from_address(pointers.value)
+    table = (ctypes.c_void_p * max(len(passed), 1)).from_address(ctypes.addressof(pointers._obj))
     for address, number in zip(table, passed):
         code = codes[number]
         assert address % struct.calcsize("<" + code) == 0 or layout.offsets[number] % struct.calcsize("<" + code) == 0
         assert struct.unpack("<" + code, ctypes.string_at(address, struct.calcsize("<" + code)))[0] == values[number]
-    c = LaunchConfig.from_address(config.value)
+    c = LaunchConfig.from_address(ctypes.addressof(config._obj))
     assert (tuple(c.grid), tuple(c.block), c.shared, c.stream, c.count) == ((5, 6, 7), (128, 1, 1), 4096, 1 << 40, 2)
-    assert config.value % 8 == ctypes.addressof((ctypes.c_char * 1).from_buffer(memory)) % 8
+    assert ctypes.addressof(config._obj) % 8 == ctypes.addressof((ctypes.c_char * 1).from_buffer(memory)) % 8
     assert struct.unpack("<i4x3I", ctypes.string_at(c.attributes, 20)) == (4, 2, 1, 1)
 
 
