@@ -25,10 +25,11 @@ from tilewright.compiler.layouts import (
     mma_operand,
     nvmma,
     register_sources,
+    reshape,
     trans,
     wgmma_operand_a,
 )
-from tilewright.compiler.layouts.descriptors import tma_layout
+from tilewright.compiler.layouts.descriptors import matrix_descriptor, tma_layout
 from tilewright.dialects import tilegpu
 
 from .building import Builder, block_of, collect, defining, i32_array
@@ -120,11 +121,14 @@ def _wgmma(op: ir.Operation, plan: DotPlan, placer: _Placer) -> None:
     build = Builder.before(op)
     in_registers = wgmma_operand_a(tuple(a.type.shape), placer.machine.num_warps, _bits(a.type))
     root, _ = _peel_trans(a)
-    if not _is_loaded(root) and register_sources(layout_of(a.type), in_registers) is not None:
+    block = _block_buffer(a, 1, plan, placer, build)
+    if block is not None:
+        left = block
+    elif not _is_loaded(root) and register_sources(layout_of(a.type), in_registers) is not None:
         left = _converted(a, in_registers, build)
     else:
-        left = _wgmma_buffer(a, 1, placer, build)
-    right = _wgmma_buffer(b, 0, placer, build)
+        left = _wgmma_buffer(a, 1, plan, placer, build)
+    right = _wgmma_buffer(b, 0, plan, placer, build)
     # The operand segments are: a, b, acc, use_acc (absent).
     result = build.value("tilegpu.wgmma", acc.type, [left, right, acc], _attributes(op, plan))
     waited = build.value(
@@ -139,8 +143,11 @@ def _converted(value: ir.Value, layout: LinearLayout, build: Builder) -> ir.Valu
     return build.value("tilegpu.convert_layout", with_layout(value.type, layout), [value])
 
 
-def _wgmma_buffer(value: ir.Value, k_dim: int, placer: _Placer, build: Builder) -> ir.Value:
+def _wgmma_buffer(value: ir.Value, k_dim: int, plan: DotPlan, placer: _Placer, build: Builder) -> ir.Value:
     """Return a swizzled buffer with an operand. 16-bit types keep the order in which they come, others must run along K."""
+    buffer = _block_buffer(value, k_dim, plan, placer, build)
+    if buffer is not None:
+        return buffer
     root, order = _peel_trans(value)
     bits = _bits(root.type)
     k = order[k_dim] if order else k_dim
@@ -148,6 +155,31 @@ def _wgmma_buffer(value: ir.Value, k_dim: int, placer: _Placer, build: Builder) 
     shared = nvmma(tuple(root.type.shape), bits, None, (inner, 1 - inner))
     buffer = placer.buffer(root, shared, True)
     return buffer if order is None else _view(buffer, value, order, shared, build)
+
+
+def _block_buffer(value: ir.Value, k_dim: int, plan: DotPlan, placer: _Placer, build: Builder) -> ir.Value | None:
+    """Return a view of the buffer of a block of more dimensions that TMA loads, if `value` is that block in another shape and wgmma can
+    read it so; else None."""
+    steps = []
+    while (op := defining(value)) is not None and op.name in ("tile.trans", "tile.reshape"):
+        steps.insert(0, op)
+        value = op.operands[0]
+    if op is None or op.name != "tile.descriptor_load" or not any(step.name == "tile.reshape" for step in steps):
+        return None
+    bits = _bits(value.type)
+    shared = tma_layout(tuple(value.type.shape), bits, True)
+    types = []
+    for step in steps:
+        layout, shape = shared.linear, tuple(step.results[0].type.shape)
+        shared = SharedLayout(reshape(layout, shape) if step.name == "tile.reshape" else trans(layout, order_of(step)))
+        types.append(buffer_type(shared, value.type.element_type))
+    if matrix_descriptor(shared, 1 - k_dim, plan.instr[1 - k_dim], bits) is None:
+        return None
+    buffer = placer.buffer(value, tma_layout(tuple(value.type.shape), bits, True), True)
+    for step, type_ in zip(steps, types, strict=True):
+        attributes = {"order": step.attributes["order"]} if step.name == "tile.trans" else {}
+        buffer = build.value("tilegpu.view", type_, [buffer], attributes)
+    return buffer
 
 
 # mma.sync

@@ -63,6 +63,20 @@ def add_blocks(X, OUT, M, N, BM: tl.constexpr, BN: tl.constexpr):
         out.store([i, 0], x.load([i, 0]) + out.load([i, 0]))
 
 
+@tilewright.jit
+def batched_gemm(A, B, C, Z, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    z = tl.program_id(0)
+    a = tl.make_tensor_descriptor(A, shape=[Z, M, K], strides=[M * K, K, 1], block_shape=[1, BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[Z, N, K], strides=[N * K, K, 1], block_shape=[1, BN, BK])
+    c = tl.make_tensor_descriptor(C, shape=[Z, M, N], strides=[M * N, N, 1], block_shape=[1, BM, BN])
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        x = a.load([z, 0, k]).reshape(BM, BK)
+        y = b.load([z, 0, k]).reshape(BN, BK)
+        acc = tl.dot(x, y.T, acc)
+    c.store([z, 0, 0], acc.to(C.dtype.element_ty).reshape(1, BM, BN))
+
+
 HALF = {"A": "*fp16", "B": "*fp16", "C": "*fp16"}
 
 
@@ -80,6 +94,23 @@ def test_gemm(stages, transposed, arch):
     run_kernel(gemm, (2,), arguments, constants, HALF, num_stages=stages, arch=arch)
     right = b.T if transposed else b
     assert np.array_equal(c, (a.astype(np.float32) @ right.astype(np.float32)).astype(np.float16))
+
+
+@pytest.mark.parametrize("arch", [90, 120])
+def test_blocks_of_more_dimensions(arch):
+    z, m, n, k = 3, 64, 48, 144
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((z, m, k), (z, n, k)))
+    c = np.zeros((z, m, n), np.float16)
+    arguments = {"A": a, "B": b, "C": c, "Z": z, "M": m, "N": n, "K": k}
+    run_kernel(batched_gemm, (z,), arguments, {"BM": 64, "BN": 64, "BK": 64}, HALF, arch=arch)
+    assert np.array_equal(c, np.einsum("zmk,znk->zmn", a.astype(np.float32), b.astype(np.float32)).astype(np.float16))
+
+
+def test_wgmma_reads_blocks_of_more_dimensions_where_tma_puts_them():
+    kernel = compiled(batched_gemm, HALF, {"BM": 128, "BN": 128, "BK": 64}, num_stages=3)
+    assert_clean(kernel)
+    assert "ld.shared" not in kernel.asm["ptx"] and kernel.asm["ptx"].count("mbarrier.try_wait.parity") == 1
 
 
 @pytest.mark.parametrize("rows", [64, 128])
