@@ -16,7 +16,7 @@ _HOME = {
     "CompilationError": "errors",
 }
 
-__all__ = [*_HOME]  # noqa: PLE0604
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:

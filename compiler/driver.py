@@ -45,7 +45,7 @@ def compile(
     stored = None if knobs.compilation.always_compile else store.load(src.name[:150], backend.binary_ext)
     if stored is not None:
         metadata = {**stored.metadata, "target": target}
-        artefacts = Artefacts({backend.binary_ext: stored.binary}, {ext: stored.text for ext in stored.files}, list(stored.files))
+        artefacts = Artefacts({backend.binary_ext: stored.binary}, dict.fromkeys(stored.files, stored.text), list(stored.files))
         times, files = {}, stored.files
     else:
         metadata, made, times = _run_stages(src, backend, parsed, key, store)

@@ -235,7 +235,7 @@ def _process(text: str, first_line: int, invocation: Invocation, source: str) ->
             messages.extend(m for diagnostic in e.error_diagnostics for m in _messages(diagnostic, offset, source))
             if not e.error_diagnostics:
                 messages.append(Message("error", None, str(e)))
-        except Exception as e:  # a pass may raise anything; the command reports it
+        except Exception as e:  # noqa: BLE001  (a pass may raise anything; the command reports it)
             messages.append(Message("error", None, f"{type(e).__name__}: {e}"))
     return None, messages
 

@@ -27,7 +27,7 @@ _HOME = {
     "triton_key": "cache",
 }
 
-__all__ = ["InterpreterError", "OutOfResources", "driver", *_HOME]  # noqa: PLE0604
+__all__ = ["InterpreterError", "OutOfResources", "driver", *_HOME]
 
 
 class RuntimeHost:

@@ -46,7 +46,7 @@ class Steps:
 
 def _block_starts(extent: int, total: int, columns: tuple[int, ...]) -> list[int]:
     """The first indices along M or N of the instructions that one warpgroup issues: those that its registers reach."""
-    reached = {image for image in linear.images(columns)}
+    reached = set(linear.images(columns))
     return sorted({x // extent * extent for x in reached if x < total})
 
 

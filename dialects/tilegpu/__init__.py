@@ -1,6 +1,6 @@
 """The tilegpu dialect: op classes and builders made from ODS, and helpers for its layouts and types."""
 
-from tilewright.dialects._tilegpu_ops_gen import *  # noqa: F403
+from tilewright.dialects._tilegpu_ops_gen import *
 from tilewright.dialects.tilegpu.types import (
     buffer_info,
     buffer_type,

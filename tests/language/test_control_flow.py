@@ -232,7 +232,7 @@ def test_walrus():
 @jit
 def walrus_block_kernel(x, out, N: tl.constexpr):
     p = x
-    while tl.sum((v := tl.load((q := p + tl.arange(0, N))))) < 100:
+    while tl.sum(v := tl.load(q := p + tl.arange(0, N))) < 100:
         tl.store(q, v + 1)
         p += N
     tl.store(out + tl.arange(0, N), v)

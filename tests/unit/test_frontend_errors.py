@@ -1,6 +1,6 @@
 """Mistakes in kernels: each gives one error with the file, the line, carets under the expression, and what to do."""
 
-# ruff: noqa: B018, E701, E731, F401, F811, F821, F841, PLR0124, RUF005, SIM115
+# ruff: noqa: E701, E731, F401, F821, F841
 from __future__ import annotations
 
 import pickle

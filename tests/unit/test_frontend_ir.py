@@ -1,5 +1,5 @@
 """What the front end makes of Python: operations and their structure."""
-# ruff: noqa: F821, F841, B009, FURB136
+# ruff: noqa: F821, F841, B009
 
 from __future__ import annotations
 

@@ -85,4 +85,4 @@ def test_importing_loads_no_heavy_package():
 
 def test_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
-        tilewright.no_such_name  # noqa: B018
+        tilewright.no_such_name

@@ -59,7 +59,7 @@ def run_twice(launch, gpu) -> list[dict]:
     launch()
     launch()
     first, second = gpu.launches[-2:]
-    assert {k: v for k, v in first.items()} == {k: v for k, v in second.items()}
+    assert first == second
     return second
 
 

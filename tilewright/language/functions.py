@@ -69,8 +69,8 @@ class aggregate_type(base_type):
 class _Aggregate(base_value):
     """Behaviour of all aggregates. The class attribute `__aggregate_fields__` maps fields to their annotations."""
 
-    __aggregate_fields__: dict[str, Any] = {}  # noqa: RUF012  (replaced, never mutated)
-    __aggregate_defaults__: dict[str, Any] = {}  # noqa: RUF012
+    __aggregate_fields__: dict[str, Any] = {}  # replaced, never mutated
+    __aggregate_defaults__: dict[str, Any] = {}
 
     @property
     def type(self) -> aggregate_type:

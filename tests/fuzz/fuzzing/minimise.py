@@ -68,7 +68,7 @@ def _close(body: Body, defined: set[str]) -> tuple[Body, set[str]]:
         targets = {name for name, _ in s.targets}
         counter = set(re.findall(r"^for (v\d+) in", s.text))
         text = s.text.split(" = ", 1)[1] if targets and " = " in s.text else s.text
-        used = {name for name in re.findall(r"\bv\d+\b", text)} - counter
+        used = set(re.findall(r"\bv\d+\b", text)) - counter
         if not used <= defined:
             continue
         if s.text.endswith(":"):

@@ -108,5 +108,5 @@ def load(source: str, path: str, jit: Callable) -> dict[str, Any]:
     `inspect` find it whether the file exists or not."""
     linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
     namespace = {"jit": jit, "Array": Array, "__name__": "random_program", "__file__": path}
-    exec(compile(source, path, "exec"), namespace)
+    exec(compile(source, path, "exec"), namespace)  # noqa: S102
     return namespace

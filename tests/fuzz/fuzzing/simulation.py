@@ -21,7 +21,7 @@ from .execution import Failure, Unsupported, source_of
 from .program import Array
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "compile"))
-from . import simulated_ops  # noqa: E402
+from . import simulated_ops
 
 CAPABILITY = 90
 

@@ -55,7 +55,7 @@ def _serve(connection: Connection) -> None:
                 status, text = SKIPPED, str(e)
             except execution.Failure as e:
                 status, kind, text = FAILED, e.kind, e.text
-            except Exception:
+            except Exception:  # noqa: BLE001  (whatever it is, the other workers go on)
                 status, kind, text = FAILED, "error of the fuzzer", traceback.format_exc()
             connection.send(Outcome(task.key, status, kind, text, time.perf_counter() - start))
             if kind == "launch error":

@@ -65,9 +65,7 @@ def arange(start, end, _semantic=None):
     """int32 values start, start + 1, ..., end - 1. Both are constexpr; end - start is a power of two."""
     for v in (start, end):
         if not isinstance(v, int) or isinstance(v, bool):
-            raise ValueError(  # noqa: TRY004  (Triton's)
-                f"arange's arguments must be of type tl.constexpr (a Python int), got {v}"
-            )
+            raise ValueError(f"arange's arguments must be of type tl.constexpr (a Python int), got {v}")
     if end <= start:
         raise ValueError(f"arange's end argument must be greater than the start argument, got arange({start}, {end})")
     if not (-(2**31) <= start and end <= 2**31):
