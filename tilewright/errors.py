@@ -178,6 +178,10 @@ class InterpreterError(TritonError):
         super().__init__(self.error_message)
 
 
+class InterpreterWarning(UserWarning):
+    """What the checks of `TILEWRIGHT_INTERPRET_CHECK` found: a race between programs, an output that is not all written."""
+
+
 class ToolchainError(TritonError):
     """A package or tool is missing or of the wrong version; the message says which, and how to install it."""
 

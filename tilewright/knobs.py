@@ -170,6 +170,7 @@ class NvidiaKnobs(Group):
 
 class RuntimeKnobs(Group):
     interpret = Knob("TRITON_INTERPRET", False, _bool)
+    interpret_check = Knob("TILEWRIGHT_INTERPRET_CHECK", "")
     debug = Knob("TRITON_DEBUG", False, _bool)
     override_arch = Knob("TRITON_OVERRIDE_ARCH")
     default_backend = Knob("TRITON_DEFAULT_BACKEND")

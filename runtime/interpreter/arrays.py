@@ -61,7 +61,7 @@ class LaunchArrays:
             address, allocation = self._cuda_interface(holder.__cuda_array_interface__)
         else:
             address, allocation = self._numpy(np.asarray(holder))
-        return code, self.memory.add_base(name, address, code_bytes(code), allocation)
+        return code, self.memory.add_base(name, address, code_bytes(code), allocation, *_extents(holder, code_bytes(code)))
 
     def finish(self) -> None:
         """Copy what the kernel wrote back to the devices it came from."""
@@ -116,6 +116,15 @@ class LaunchArrays:
         if len(self.memory.allocations) > known:
             self._copies.append((allocation, lambda host: copy(address, host.ctypes.data)))
         return address, allocation
+
+
+def _extents(array: Any, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape, and strides in bytes."""
+    shape = tuple(array.shape)
+    if _is_torch(array):
+        return shape, tuple(n * itemsize for n in array.stride())
+    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
+    return shape, interface.get("strides") or _row_major(shape, itemsize)
 
 
 def _is_torch(value: Any) -> bool:

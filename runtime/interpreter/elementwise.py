@@ -93,14 +93,16 @@ _COMPARE: dict[str, Function] = {
 _COMPARE_UNSIGNED: dict[str, Function] = {"ult": np.less, "ule": np.less_equal, "ugt": np.greater, "uge": np.greater_equal}
 
 
-def saturating_integer(values: np.ndarray, bits: int, signed: bool) -> np.ndarray:
-    """Whole float64 values as `bits`-wide integers in canonical (signed) form: clamped to the range, NaN gives 0."""
+def saturating_integer(values: np.ndarray, source_bits: int, bits: int, signed: bool) -> np.ndarray:
+    """Whole float64 values as `bits`-wide integers in canonical (signed) form, as the instruction `cvt` converts them from floats of
+    `source_bits`: clamped to the range; NaN gives 0, or just the highest bit if either side has 64 bits."""
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     values = np.asarray(values)
     inside = (values >= low) & (values < float(high + 1))
     wide = np.where(inside, values, 0).astype(np.int64 if signed else np.uint64)
     wide = np.where(values >= float(high + 1), wide.dtype.type(high), np.where(values < low, wide.dtype.type(low), wide))
-    return wide.astype(f"{'i' if signed else 'u'}{bits // 8}").view(f"i{bits // 8}")
+    whole = wide.astype(f"{'i' if signed else 'u'}{bits // 8}").view(f"i{bits // 8}")
+    return np.where(np.isnan(values), np.iinfo(whole.dtype).min, whole) if 64 in (source_bits, bits) else whole
 
 
 class ElementwiseMixin:
@@ -169,7 +171,7 @@ def _to_float(a: np.ndarray, target: dtype) -> np.ndarray:
 def _to_integer(a: np.ndarray, source: dtype, target: dtype, signed: bool) -> np.ndarray:
     # As cvt.rzi does: saturate to at least 16 bits, then keep the low ones.
     whole = np.trunc(real_values(a, source).astype(np.float64))
-    return saturating_integer(whole, max(target.int_bitwidth, 16), signed).astype(numpy_dtype(target))
+    return saturating_integer(whole, source.scalar.primitive_bitwidth, max(target.int_bitwidth, 16), signed).astype(numpy_dtype(target))
 
 
 def _bitcast(a, source, target, rounding):

@@ -24,6 +24,7 @@ from ..jit import KernelInterface, evaluate_grid
 from ..launcher import OPTIONS
 from ..specialize import specialize_param, specialize_value
 from .arrays import LaunchArrays, is_array
+from .checks import CheckedMemory, requested
 from .diagnostics import kernel_error, passes_through
 from .memory import Memory
 from .rewrite import rewrite, talks
@@ -79,7 +80,8 @@ class InterpretedFunction(KernelInterface, KernelFunction):
             raise TypeError(f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}") from None
         bound.apply_defaults()
         size = evaluate_grid(grid, bound.arguments, self.__name__)
-        memory = Memory()
+        checks = requested(knobs.runtime.interpret_check)
+        memory = CheckedMemory(checks, size) if checks else Memory()
         session = InterpreterSession(memory, size, options)
         arrays = LaunchArrays(memory)
         with core.activate(session), np.errstate(all="ignore"):
@@ -100,7 +102,8 @@ class InterpretedFunction(KernelInterface, KernelFunction):
             else:
                 positional.append(values[param.name])
         programs = [(x, y, z) for z in range(size[2]) for y in range(size[1]) for x in range(size[0])]
-        batch = 1 if sys.gettrace() is not None or talks(python) else BATCH
+        alone = sys.gettrace() is not None or talks(python) or isinstance(builder.memory, CheckedMemory)
+        batch = 1 if alone else BATCH
         done = 0
         while done < len(programs):
             some = programs[done : done + batch]
@@ -119,6 +122,7 @@ class InterpretedFunction(KernelInterface, KernelFunction):
                         raise
                     raise kernel_error(error, program, size) from error
             done += len(some)
+        builder.memory.finish()
 
     def _run_batch(self, session: InterpreterSession, positional: list[Any], keywords: dict[str, Any]) -> bool:
         """Run the programs of a batch at once; False, with memory as it was, if they cannot: they part ways, print, or meet an error."""

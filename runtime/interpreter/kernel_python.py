@@ -100,6 +100,8 @@ def _isinstance(value: Any, classes: Any) -> bool:
     wanted = classes if isinstance(classes, builtins.tuple) else (classes,)
     if core.constexpr in wanted and not isinstance(value, (core.base_value, builtins.tuple)):
         return True
+    if core.tuple in wanted and isinstance(value, builtins.tuple):
+        return True  # a tuple of the kernel is Python's until it is assigned
     return isinstance(value, wanted)
 
 

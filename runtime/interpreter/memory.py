@@ -47,15 +47,20 @@ class Allocation:
 
 
 class Base:
-    """Pointer argument `name` with its `address`; `itemsize` is the size of its element type in bytes."""
+    """Pointer argument `name` with its `address`; `itemsize` is the size of its element type in bytes, `shape` and `strides` (bytes) are
+    the array's."""
 
-    __slots__ = ("name", "address", "itemsize", "allocation")
+    __slots__ = ("name", "address", "itemsize", "allocation", "shape", "strides")
 
-    def __init__(self, name: str, address: int, itemsize: int, allocation: Allocation):
+    def __init__(
+        self, name: str, address: int, itemsize: int, allocation: Allocation, shape: tuple[int, ...] = (), strides: tuple[int, ...] = ()
+    ):
         self.name = name
         self.address = address
         self.itemsize = itemsize
         self.allocation = allocation
+        self.shape = shape
+        self.strides = strides
 
 
 class Memory:
@@ -101,15 +106,34 @@ class Memory:
         self._starts.insert(at, start)
         return allocation
 
-    def add_base(self, name: str, address: int, itemsize: int, allocation: Allocation) -> Base:
-        base = Base(name, address, itemsize, allocation)
+    def add_base(
+        self, name: str, address: int, itemsize: int, allocation: Allocation, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Base:
+        base = Base(name, address, itemsize, allocation, shape, strides)
         self._bases.append(base)
         return base
 
+    def enter(self, programs: list[tuple[int, int, int]]) -> None:
+        """What follows is done by these programs."""
+
+    def synchronize(self, address: np.ndarray, mask: np.ndarray | None, sem: str) -> None:
+        """The running program has done an atomic of semantics `sem` at these addresses."""
+
+    def finish(self) -> None:
+        """All programs have run."""
+
     def load(
-        self, address: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None, fill: np.ndarray | None = None
+        self,
+        address: np.ndarray,
+        itemsize: int,
+        base: Base | None,
+        mask: np.ndarray | None = None,
+        fill: np.ndarray | None = None,
+        access: str = "load",
     ) -> np.ndarray:
-        """Raw unsigned integers of `itemsize` bytes at `address`; masked-off lanes take `fill`, or 0. Operands may broadcast."""
+        """Raw unsigned integers of `itemsize` bytes at `address`; masked-off lanes take `fill`, or 0. Operands may broadcast.
+
+        `access` says what it is: "load" or "atomic load"."""
         if mask is not None and not mask.all():
             if fill is not None and not mask.shape == address.shape == fill.shape:
                 address, mask, fill = np.broadcast_arrays(address, mask, fill)
@@ -118,9 +142,9 @@ class Memory:
             out = np.zeros(address.shape, RAW[itemsize]) if fill is None else np.array(fill)
             active = address[mask]
             if active.size:
-                out[mask] = self.load(active, itemsize, base)
+                out[mask] = self.load(active, itemsize, base, access=access)
             return out
-        spans = self._spans(address, itemsize, base, "load")
+        spans = self._spans(address, itemsize, base, access)
         if len(spans) == 1 and spans[0][2] is None:
             _, view, _, index = spans[0]
             return view.take(index)
@@ -129,8 +153,18 @@ class Memory:
             out[where] = view[index]
         return out
 
-    def store(self, address: np.ndarray, raw: np.ndarray, itemsize: int, base: Base | None, mask: np.ndarray | None = None) -> None:
-        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address the last wins; they broadcast."""
+    def store(
+        self,
+        address: np.ndarray,
+        raw: np.ndarray,
+        itemsize: int,
+        base: Base | None,
+        mask: np.ndarray | None = None,
+        access: str = "store",
+    ) -> None:
+        """Write `raw` (unsigned integers of `itemsize` bytes) to `address`; of lanes with one address the last wins; they broadcast.
+
+        `access` says what it is: "store" or "atomic store"."""
         if raw.shape != address.shape:
             address, raw = np.broadcast_arrays(address, raw)
         if mask is not None and not mask.all():
@@ -139,7 +173,7 @@ class Memory:
             address, raw = address[mask], raw[mask]
             if not address.size:
                 return
-        for _, view, where, index in self._spans(address, itemsize, base, "store"):
+        for _, view, where, index in self._spans(address, itemsize, base, access):
             self._remember(view, index)
             view[index] = raw if where is None else raw[where]
 
@@ -165,7 +199,7 @@ class Memory:
         return self._scattered_spans(address, itemsize, access)
 
     def _span(self, allocation, address, where, itemsize, access, base) -> tuple:
-        if access != "load":
+        if "load" not in access:
             if not allocation.writable:
                 raise MemoryFault(f"{access} to {self._name(base, allocation)}, which is read-only")
             allocation.written = True
@@ -189,7 +223,7 @@ class Memory:
 
     def _foreign(self, low: int, high: int, access: str) -> Allocation:
         """Memory of this process that no argument covers, such as an array that the kernel knows only by an address in a table."""
-        if not _is_mapped(low, high, writing=access != "load"):
+        if not _is_mapped(low, high, writing="load" not in access):
             raise MemoryFault(
                 f"{access} at address {low:#x}, which lies in no array that was passed to the kernel; "
                 "pass the array that it points to as an argument as well"

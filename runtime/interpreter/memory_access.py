@@ -78,27 +78,36 @@ class MemoryMixin:
     def atomic_rmw(
         self, kind: str, ptr: Pointers, value: np.ndarray, mask: np.ndarray | None, ty: dtype, *, sem: str = "acq_rel", scope: str = "gpu"
     ) -> np.ndarray:
-        return self._read_modify_write(ptr, mask, ty, lambda old, lanes: combine(kind, old, lanes(value), ty))
+        old = self._read_modify_write(ptr, mask, ty, lambda old, lanes: combine(kind, old, lanes(value), ty))
+        self.memory.synchronize(ptr.address, mask, sem)
+        return old
 
     def atomic_cas(
         self, ptr: Pointers, compare: np.ndarray, value: np.ndarray, ty: dtype, *, sem: str = "acq_rel", scope: str = "gpu"
     ) -> np.ndarray:
-        return self._read_modify_write(ptr, None, ty, lambda old, lanes: np.where(old == lanes(compare), lanes(value), old))
+        old = self._read_modify_write(ptr, None, ty, lambda old, lanes: np.where(old == lanes(compare), lanes(value), old))
+        self.memory.synchronize(ptr.address, None, sem)
+        return old
 
     def atomic_load(self, ptr: Pointers, mask: np.ndarray | None, ty: dtype, *, sem: str = "acquire", scope: str = "gpu") -> Handle:
-        return self.load(ptr, mask, None, ty)
+        itemsize = ty.scalar.itemsize
+        raw = self.memory.load(ptr.address, itemsize, ptr.base, mask, access="atomic load")
+        self.memory.synchronize(ptr.address, mask, sem)
+        return from_bits(raw, ty)
 
     def atomic_store(
         self, ptr: Pointers, value: Handle, mask: np.ndarray | None, ty: dtype, *, sem: str = "release", scope: str = "gpu"
     ) -> None:
-        self.store(ptr, value, mask, ty)
+        itemsize = ty.scalar.itemsize
+        self.memory.store(ptr.address, raw_bits(value, itemsize), itemsize, ptr.base, mask, access="atomic store")
+        self.memory.synchronize(ptr.address, mask, sem)
 
     def atomic_poll(
         self, ptr: Pointers, expected: np.ndarray, timeout: np.ndarray | None, ty: dtype, *, sem: str = "acquire", scope: str = "gpu"
     ) -> np.bool_:
         if self.batch:
             raise Divergence
-        found = self.load(ptr, None, None, ty)
+        found = self.atomic_load(ptr, None, ty, sem=sem)
         if found == expected:
             return np.bool_(True)
         if timeout is None:

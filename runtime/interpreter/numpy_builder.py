@@ -38,6 +38,7 @@ class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, P
         """Run as the program at this place of the grid, or as a batch of several."""
         self.programs = programs
         self.batch = len(programs) if len(programs) > 1 else 0
+        self.memory.enter(programs)
         self._ids = [np.array(ids, np.int32) if len(set(ids)) > 1 else np.int32(ids[0]) for ids in zip(*programs, strict=True)]
 
     def program_id(self, axis: int) -> np.ndarray:
@@ -57,7 +58,7 @@ class NumpyBuilder(ShapeMixin, ElementwiseMixin, MemoryMixin, DescriptorMixin, P
         result = np.asarray(function(*(np.asarray(a) for a in args)))
         wanted = numpy_dtype(ty)
         if result.dtype.kind == "f" and wanted.kind == "i":
-            return saturating_integer(np.trunc(result.astype(np.float64)), wanted.itemsize * 8, signed=True)
+            return saturating_integer(np.trunc(result.astype(np.float64)), result.dtype.itemsize * 8, wanted.itemsize * 8, signed=True)
         return result.astype(wanted)
 
     def inline_asm(

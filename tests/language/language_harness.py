@@ -126,6 +126,8 @@ def _to_device(value, moved: list):
         return value
     array = value.base if isinstance(value, Typed) else value
     data = np.ascontiguousarray(array)
+    if not data.size:
+        return torch.empty(0, dtype=getattr(torch, array.dtype.name), device="cuda")
     tensor = torch.from_numpy(data.view(np.uint8).reshape(-1).copy()).cuda()
     moved.append((array, tensor))
     if isinstance(value, Typed):

@@ -64,12 +64,11 @@ def converted(x, source, target, rounding):
         result = numbers(x) != 0
     elif target.is_int() and source.is_int():
         result = x.astype(empty(1, target).dtype)
-    elif target.is_int():  # as the hardware does: saturated in at least 16 bits, of which the low ones are kept; NaN is 0
-        low, high = (0, 2**64 - 1) if target.is_int_unsigned() else (-(2**63), 2**63 - 1)
-        if target.int_bitwidth < 64:
-            wide = tl.get_int_dtype(max(target.int_bitwidth, 16), target.is_int_signed())
-            low, high = wide.get_int_min_value(), wide.get_int_max_value()
-        whole = [0 if v != v else low if v < low else high if v > high else int(v) for v in numbers(x).tolist()]
+    elif target.is_int():  # as the hardware does: saturated in at least 16 bits, of which the low ones are kept
+        wide = tl.get_int_dtype(max(target.int_bitwidth, 16), target.is_int_signed())
+        low, high = wide.get_int_min_value(), wide.get_int_max_value()
+        nan = 1 << (wide.int_bitwidth - 1) if 64 in (wide.int_bitwidth, source.primitive_bitwidth) else 0
+        whole = [nan if v != v else low if v < low else high if v > high else int(v) for v in numbers(x).tolist()]
         result = np.array([v % 2**target.int_bitwidth for v in whole], np.uint64).astype(f"u{target.itemsize}").view(empty(1, target).dtype)
     else:
         exact = x.astype(np.float32 if target.is_fp8() else np.float64)  # integers go to fp8 through fp32
@@ -102,6 +101,36 @@ def test_every_pattern_to_every_type(source, rounding):
             shown = [f"{raw(x)[k]:#x} gives {raw(out)[k]:#x}, not {raw(want)[k]:#x}" for k in at[:3]]
             wrong.append(f"{source} to {target}: {at.size} patterns, {'; '.join(shown)}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("source", [tl.float32, tl.float64], ids=str)
+def test_wide_floats_to_integers(source):
+    values = [
+        0.0,
+        0.5,
+        0.999,
+        1.5,
+        127.5,
+        128.0,
+        255.0,
+        256.0,
+        300.0,
+        32767.0,
+        32768.0,
+        65535.5,
+        65536.0,
+        2.0**31,
+        2.0**32,
+        2.0**63,
+        2.0**64,
+    ]
+    values = np.array([*values, 1e30, np.inf, np.nan, 1e-40, 70000.0, 2.0**31 - 1, 2.0**32 - 1])
+    x = np.resize(np.concatenate([values, -values]), BLOCK).astype(empty(1, source).dtype)
+    outs = tuple(empty(BLOCK, target) for target in (tl.int1, *INTEGERS))
+    launch(casts_kernel, (1,), x, outs, BLOCK, None)
+    for target, out in zip((tl.int1, *INTEGERS), outs, strict=True):
+        want = converted(x, source, target, None)
+        assert np.array_equal(out, want), (target, x[out != want], out[out != want], want[out != want])
 
 
 @pytest.mark.parametrize("rounding", ["rtne", "rtz"])
