@@ -10,7 +10,7 @@ import numpy as np
 import simt
 from mlir import ir
 
-from tilewright.runtime.interpreter import libdevice
+from tilewright.runtime.interpreter import libdevice, special_functions
 from tilewright.runtime.interpreter.float_formats import decode, encode
 
 
@@ -49,6 +49,7 @@ OPS: dict[str, Callable] = {
     "llvm.intr.minimum": lambda op, a, b: np.minimum(a, b),
     "llvm.intr.copysign": simt.rounded(np.copysign),
     "llvm.intr.ctpop": lambda op, a: np.bitwise_count(a).astype(a.dtype),
+    "llvm.intr.fma": lambda op, a, b, c: simt.cast(op, special_functions.fused_multiply_add(a, b, c)),
     "llvm.uitofp": lambda op, a: simt.cast(op, simt.unsigned(a)),
     "llvm.fptosi": lambda op, a: _to_integer(op, a, True),
     "llvm.fptoui": lambda op, a: _to_integer(op, a, False),
