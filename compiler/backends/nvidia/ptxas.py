@@ -1,17 +1,20 @@
 """PTX text to a cubin, through the program ptxas.
 
 ptxas takes 8 ms to load and 6 ms to initialize before it reads its input, so it is started (`start`) when a compilation begins, waits
-for its input on a pipe, and gets the PTX (`Job.assemble`) when it is there: measured on two cores, 11 ms instead of 25 for a vector add.
+for its input on a pipe, and gets the PTX (`Job.assemble`) when it is there. It takes 3 ms to end when its output is written: nobody waits
+for that. Measured on two cores: 8 ms instead of 25 for a vector add.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,6 +27,13 @@ from .options import NvidiaOptions
 from .target import ARCHS, MAX_THREADS, REGISTERS
 
 _PIPE = "/dev/stdin"
+
+#: What `ptxas -v` prints last, after it has closed its output.
+_LAST_LINE = b"Compile time ="
+
+#: Programs that are ending, and its lock.
+_ending: list[subprocess.Popen] = []
+_lock = threading.Lock()
 
 
 @dataclass
@@ -80,8 +90,12 @@ class Job:
         except BrokenPipeError:
             pass  # it has failed already; its output says why
         idle()
-        log = process.stdout.read().decode(errors="replace")
-        return self._result(process.wait(), log, ptx)
+        log, done = b"", False
+        for line in process.stdout:
+            log += line
+            if done := _LAST_LINE in line:
+                break
+        return self._result(0 if done else process.wait(), log.decode(errors="replace"), ptx)
 
     def _assemble_file(self, ptx: str) -> Cubin:
         source = os.path.join(self._folder.name, "kernel.ptx")
@@ -100,19 +114,32 @@ class Job:
         raise _error(status, log, ptx, self.options)
 
     def close(self) -> None:
-        """End the program if it is still waiting, and remove its files."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+        """End the program, and remove its files."""
         if self._process is not None:
+            self._process.kill()
             self._process.stdin.close()
             self._process.stdout.close()
-            self._process.wait()
+            with _lock:
+                _ending.append(self._process)
         self._folder.cleanup()
 
 
 def start(options: NvidiaOptions) -> Job:
     """Start ptxas for a kernel with these options. Raises ToolchainError if there is none."""
+    _reap()
     return Job(options)
+
+
+def _reap() -> None:
+    """Forget the programs that have ended."""
+    with _lock:
+        _ending[:] = [process for process in _ending if process.poll() is None]
+
+
+@atexit.register
+def _wait() -> None:
+    for process in _ending:
+        process.wait()
 
 
 @lru_cache(maxsize=1)
