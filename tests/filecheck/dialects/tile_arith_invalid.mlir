@@ -133,3 +133,11 @@ func.func @extern_name(%x: f32) {
   %0 = tile.extern_call ""(%x) : (f32) -> f32
   return
 }
+
+// -----
+
+func.func @ptr_to_int_type(%x: i32) {
+  // expected-error@+1 {{'src' must be pointer or tensor of pointers, but got 'i32'}}
+  %0 = tile.ptr_to_int %x : i32
+  return
+}

@@ -44,3 +44,51 @@ func.func @hint() {
 func.func @argument_hint(%p: i32 {tile.divisibility = "x"}) {
   return
 }
+
+// -----
+
+func.func @assume_type(%x: i32) {
+  // expected-error@+1 {{operand #0 must be 1-bit signless integer, but got 'i32'}}
+  "tile.assume"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @barrier_operand(%x: i32) {
+  // expected-error@+1 {{requires zero operands}}
+  "tile.barrier"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @gdc_wait_operand(%x: i32) {
+  // expected-error@+1 {{requires zero operands}}
+  "tile.gdc_wait"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @gdc_launch_result() {
+  // expected-error@+1 {{requires zero results}}
+  %0 = "tile.gdc_launch"() : () -> i32
+  return
+}
+
+// -----
+
+func.func @globaltimer_width() {
+  // expected-error@+1 {{result #0 must be 64-bit signless integer, but got 'i32'}}
+  %0 = "tile.globaltimer"() : () -> i32
+  return
+}
+
+// -----
+
+func.func @smid_width() {
+  // expected-error@+1 {{result #0 must be 32-bit signless integer, but got 'i64'}}
+  %0 = "tile.smid"() : () -> i64
+  return
+}

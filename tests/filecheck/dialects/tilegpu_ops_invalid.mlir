@@ -256,3 +256,85 @@ func.func @roles_yield() -> f32 {
   } : () -> f32
   return %0 : f32
 }
+
+// -----
+
+func.func @barrier_operand(%x: i32) {
+  // expected-error@+1 {{requires zero operands}}
+  "tilegpu.barrier"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @fence_operand(%x: i32) {
+  // expected-error@+1 {{requires zero operands}}
+  "tilegpu.fence_async"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @cluster_arrive_operand(%x: i32) {
+  // expected-error@+1 {{requires zero operands}}
+  "tilegpu.cluster_arrive"(%x) : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func @cluster_wait_result() {
+  // expected-error@+1 {{requires zero results}}
+  %0 = "tilegpu.cluster_wait"() : () -> i32
+  return
+}
+
+// -----
+
+func.func @named_arrive_threads() {
+  // expected-error@+1 {{attribute 'threads' failed to satisfy constraint}}
+  tilegpu.named_barrier_arrive id = 1 threads = 0
+  return
+}
+
+// -----
+
+#w = #tilegpu.shared<offset = [], rank = 1>
+func.func @arrive_count(%m: !tilegpu.buffer<1xi64, #w>) {
+  // expected-error@+1 {{attribute 'count' failed to satisfy constraint}}
+  tilegpu.mbarrier_arrive %m count = 0 : !tilegpu.buffer<1xi64, #w>
+  return
+}
+
+// -----
+
+#w = #tilegpu.shared<offset = [], rank = 1>
+func.func @expect_bytes(%m: !tilegpu.buffer<1xi64, #w>) {
+  // expected-error@+1 {{attribute 'bytes' failed to satisfy constraint}}
+  tilegpu.mbarrier_expect %m bytes = -1 : !tilegpu.buffer<1xi64, #w>
+  return
+}
+
+// -----
+
+#s = #tilegpu.shared<offset = [[1], [2]]>
+func.func @wait_element(%b: !tilegpu.buffer<4xf16, #s>, %p: i32) {
+  // expected-error@+1 {{operand #0 must be buffer of i64 mbarriers}}
+  tilegpu.mbarrier_wait %b, %p : !tilegpu.buffer<4xf16, #s>
+  return
+}
+
+// -----
+
+func.func @store_wait_num() {
+  // expected-error@+1 {{attribute 'num' failed to satisfy constraint}}
+  tilegpu.tma_store_wait num = -1
+  return
+}
+
+// -----
+
+func.func @return_alone() {
+  // expected-error@+1 {{expects parent op 'tilegpu.warp_specialize'}}
+  tilegpu.warp_return
+}
