@@ -242,7 +242,17 @@ def _terminator(block: ir.Block) -> ir.Operation:
     return block.operations[len(block.operations) - 1].operation
 
 
-_REGION_RULES: dict[str, Callable[[ir.Operation, Infos], None]] = {"scf.for": _for, "scf.while": _while, "scf.if": _if}
+def _roles(op: ir.Operation, infos: Infos) -> None:
+    for region in op.regions:
+        _block(region.blocks[0], infos)
+
+
+_REGION_RULES: dict[str, Callable[[ir.Operation, Infos], None]] = {
+    "scf.for": _for,
+    "scf.while": _while,
+    "scf.if": _if,
+    "tilegpu.warp_specialize": _roles,
+}
 
 
 # Transfer functions: (operation, infos of its operands, shape of its result) -> info of its result

@@ -55,7 +55,8 @@ _PASS_POINTERS_ON = frozenset(
         "tilegpu.convert_layout",
     }
 )
-_ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
+#: Operations that other accesses may not be moved across.
+ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
 
 
 @dataclass
@@ -114,7 +115,7 @@ class Loop:
             if position is None or position in out.ops:
                 continue
             name = self.names[position]
-            if not (name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS):
+            if not is_cheap(name):
                 return None
             out.ops.add(position)
             pending += self.ops[position].operands
@@ -168,7 +169,7 @@ class Loop:
         base = base_argument(load.operands[0])
         for op in self._all_ops():
             name = op.name
-            if name in _ORDERING:
+            if name in ORDERING:
                 return False
             if name in GLOBAL_WRITES:
                 other = base_argument(op.operands[0])
@@ -188,7 +189,12 @@ class Loop:
 
 def _is_removable(name: str) -> bool:
     """Whether operations of this name may be dropped when their results are not used."""
-    return name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS or name in _READ_ONLY or name == "tilegpu.convert_layout"
+    return is_cheap(name) or name in _READ_ONLY or name == "tilegpu.convert_layout"
+
+
+def is_cheap(name: str) -> bool:
+    """Whether operations of this name are pure, and cheap enough to be done twice."""
+    return name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:

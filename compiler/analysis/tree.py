@@ -24,7 +24,8 @@ def key(op: ir.Operation) -> int:
 
 
 # Operations whose regions are control flow over tensors; other regions (the scalar functions of reductions) are not entered.
-_CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "func.func", "builtin.module"})
+_CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "tilegpu.warp_specialize", "func.func", "builtin.module"})
+_LOOPS = frozenset({"scf.for", "scf.while"})
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +92,7 @@ class Tree:
                 self.defs[result] = node
                 self._value(result, depth)
             if name in _CONTROL_FLOW:
-                inner = depth + (name != "scf.if")
+                inner = depth + (name in _LOOPS)
                 node.blocks = [self._block(b, node, inner) for region in op.regions for b in region.blocks]
         return out
 

@@ -71,21 +71,22 @@ def _behind_wait(value: ir.Value) -> ir.Value:
     return value
 
 
-def delayed_wgmmas(loop: Loop, pipelined: set[int]) -> list[Delayed]:
-    """Return the wgmmas that may be delayed, given the positions of the allocations that become rings of slots."""
+def delayed_wgmmas(loop: Loop, pipelined: set[int], max_registers: int = _MAX_REGISTERS) -> list[Delayed]:
+    """Return the wgmmas that may be delayed, given the positions of the allocations that become rings of slots. `max_registers`: 32-bit
+    registers that both accumulators and the left operand between them may take."""
     found = issues(loop)
     if len(found) < 2:
         return []
     first = found[0]
     out = []
     for position in found[1:]:
-        delayed = _delayed(loop, position, first, pipelined)
+        delayed = _delayed(loop, position, first, pipelined, max_registers)
         if delayed is not None:
             out.append(delayed)
     return out
 
 
-def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int]) -> Delayed | None:
+def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int], max_registers: int) -> Delayed | None:
     op = loop.ops[issue]
     left, right = op.operands[0], op.operands[1]
     if tilegpu.is_buffer(left.type):
@@ -106,7 +107,7 @@ def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int]) -> Delayed
         alloc = loop.definition(loop.ops[alloc].operands[0])
     if alloc not in pipelined or any(sum(1 for _ in loop.ops[p].results[0].uses) != 1 for p in (alloc, *views)):
         return None
-    if sum(_registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0])) > _MAX_REGISTERS:
+    if sum(_registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0])) > max_registers:
         return None
     if first not in _sources(loop, [left]) or ("arg", carried) in _sources(loop, loop.ops[first].operands):
         return None

@@ -303,9 +303,11 @@ def _loop_attributes(gen: Generator, iterator: iterators.range) -> dict[str, ir.
         value = getattr(iterator, name)
         if value is not None:
             attributes[f"tile.{name}"] = gen.builder.i32_attr(value)
-    for name in ("disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm"):
+    for name in ("disallow_acc_multi_buffer", "flatten", "disable_licm"):
         if getattr(iterator, name):
             attributes[f"tile.{name}"] = gen.builder.types.unit
+    if iterator.warp_specialize is not None:
+        attributes["tile.warp_specialize"] = ir.BoolAttr.get(bool(iterator.warp_specialize))
     return attributes
 
 

@@ -113,10 +113,12 @@ class Addresses:
 def owner(ctx: LoweringContext, layout: LinearLayout | None) -> ir.Value | None:
     """i1: whether this thread is the one that writes its elements, where several hold copies; None if there are no copies.
 
-    `layout` None stands for a scalar, which thread 0 owns.
+    `layout` None stands for a scalar, which thread 0 of the CTA or of the role owns.
     """
     if layout is None:
-        threads = ctx.facts.threads_per_warp * ctx.facts.num_warps - 1
+        if ctx.role is not None and ctx.role.alone:
+            return None
+        threads = (1 << (ctx.facts.threads - 1).bit_length()) - 1
         ctas = ctx.facts.num_ctas - 1
     else:
         free = layout.free_masks()

@@ -34,6 +34,23 @@ class TargetFacts:
     threads_per_warp: int = 32
     num_ctas: int = 1
     fp_fusion: bool = True
+    total_warps: int = 0
+    """The warps of a CTA where roles have warps of their own, else 0."""
+
+    @property
+    def threads(self) -> int:
+        """The threads of a CTA."""
+        return self.threads_per_warp * (self.total_warps or self.num_warps)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A part of a CTA's warps with code of its own, which meets at the named barrier `barrier`. `alone`: one thread runs the code."""
+
+    first_warp: int
+    warps: int
+    barrier: int
+    alone: bool
 
 
 @dataclass(frozen=True)
@@ -146,6 +163,7 @@ class LoweringContext:
         self._constants: dict[tuple[ir.Type, object], ir.Value] = {}
         self._entry_values: dict[str, ir.Value] = {}
         self.width = 0
+        self.role: Role | None = None
         self.made: dict[ir.Value, tuple] = {}  # how a vector was made, for `vectors.extract` and `vectors.element`
         self.scalars: dict[tuple[ir.Value, int], ir.Value] = {}  # elements taken out of vectors, valid in the current block
 
@@ -347,10 +365,27 @@ class LoweringContext:
             self.ip, self.loc, self.scalars = place
         return found
 
+    @contextmanager
+    def as_role(self, role: Role) -> Iterator[None]:
+        """Within this, code is that of a role: thread and warp ids count from its first warp."""
+        values = self._entry_values
+        self.role = role
+        if role.first_warp:
+            self._entry_values = {}
+        yield
+        self.role, self._entry_values = None, values
+
     @property
     def thread_id(self) -> ir.Value:
-        """Index of the thread in its CTA, i32."""
-        return self.once("thread", lambda: self.emit("nvvm.read.ptx.sreg.tid.x", self.types.i32))
+        """Index of the thread in its CTA, or in the warps of its role, i32."""
+
+        def build() -> ir.Value:
+            thread = self.emit("nvvm.read.ptx.sreg.tid.x", self.types.i32)
+            if self.role is None or not self.role.first_warp:
+                return thread
+            return self.emit("llvm.sub", self.types.i32, (thread, self.i32(self.role.first_warp * self.facts.threads_per_warp)))
+
+        return self.once("thread", build)
 
     @property
     def lane_id(self) -> ir.Value:
@@ -402,8 +437,12 @@ class LoweringContext:
         return self.shared(ir.IntegerAttr(op.attributes["tilegpu.offset"]).value)
 
     def barrier(self) -> None:
-        """Wait for every thread of the CTA; orders shared and global memory among them."""
-        self.emit_void("nvvm.barrier0")
+        """Wait for every thread of the CTA, or of the role; orders shared and global memory among them."""
+        if self.role is None:
+            self.emit_void("nvvm.barrier0")
+        else:
+            threads = self.role.warps * self.facts.threads_per_warp
+            self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (self.i32(self.role.barrier), self.i32(threads)))
 
     # Ops and regions
 

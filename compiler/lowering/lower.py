@@ -25,6 +25,7 @@ from . import (  # noqa: F401  (importing a family of rules registers it)
     mma,
     program,
     reduce,
+    roles,
     scan,
     shape,
     shared_memory,
@@ -55,12 +56,13 @@ def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
             threads_per_warp=_module_int(attrs, "tilegpu.threads_per_warp", target.warp_size),
             num_ctas=_module_int(attrs, "tilegpu.num_ctas", options.num_ctas),
             fp_fusion=options.enable_fp_fusion is not False,
+            total_warps=_module_int(attrs, "tilegpu.total_warps", 0),
         )
         lowered = ir.Module.create(loc=operation.location)
         lowered.operation.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
         lowered.operation.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
         state = ModuleState(lowered.body, facts, operation.location)
-        launch = _launch_attributes(facts, options)
+        launch = _launch_attributes(facts, options, _module_int(attrs, "tilegpu.min_ctas", 0))
         for op in list(module.body.operations):
             function.lower_function(state, op.operation, launch)
         return lowered
@@ -92,10 +94,12 @@ def _module_int(attrs: ir.OpAttributeMap, name: str, default: int) -> int:
     return ir.IntegerAttr(attrs[name]).value if name in attrs else default
 
 
-def _launch_attributes(facts: TargetFacts, options: Any) -> dict[str, ir.Attribute]:
+def _launch_attributes(facts: TargetFacts, options: Any, min_ctas: int) -> dict[str, ir.Attribute]:
     """What the driver and ptxas must know of a kernel: its block size, clusters and register limit."""
     t = types()
-    attrs = {"nvvm.kernel": t.unit, "nvvm.reqntid": t.i32_array(facts.threads_per_warp * facts.num_warps, 1, 1)}
+    attrs = {"nvvm.kernel": t.unit, "nvvm.reqntid": t.i32_array(facts.threads, 1, 1)}
+    if min_ctas:
+        attrs["nvvm.minctasm"] = t.int_attr(32, min_ctas)
     if facts.num_ctas > 1:
         attrs["nvvm.cluster_dim"] = t.i32_array(facts.num_ctas, 1, 1)
     if getattr(options, "maxnreg", None):

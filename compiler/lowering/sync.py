@@ -9,6 +9,8 @@ from .asm import inline_asm
 from .context import LoweringContext
 from .registry import rule
 
+WARPGROUP_THREADS = 128
+
 
 @rule("tilegpu.barrier", "tile.barrier")
 def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
@@ -72,10 +74,21 @@ def mbarrier_expect(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("tilegpu.mbarrier_arrive")
 def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """Thread 0 arrives; with `tilegpu.each_warpgroup` the first thread of each warpgroup does."""
     count = ir.IntegerAttr(op.attributes["count"]).value
+    if "tilegpu.each_warpgroup" in op.attributes:
+        chosen = ctx.once("first of warpgroup", lambda: _first_of_warpgroup(ctx))
+        condition = access.both(ctx, chosen, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
+    else:
+        condition = elected(ctx, op, 1)
     text = f"@$1 mbarrier.arrive.shared::cta.b64 _, [$0], {count};"
-    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), elected(ctx, op, 1)), None)
+    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), condition), None)
     return []
+
+
+def _first_of_warpgroup(ctx: LoweringContext) -> ir.Value:
+    thread = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(WARPGROUP_THREADS - 1)))
+    return ctx.emit("llvm.icmp", ctx.types.i1, (thread, ctx.i32(0)), ctx.types.icmp("eq"))
 
 
 @rule("tilegpu.mbarrier_wait")

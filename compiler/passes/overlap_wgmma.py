@@ -99,6 +99,8 @@ def _sink(wait: ir.Operation) -> None:
         targets.append(position[key(user)])
     start = position[key(wait)]
     stop = min(targets, default=start + 1)
+    # An arrival says that what was waited for is over.
+    stop = next((p for p in range(start + 1, stop) if ops[p].name == "tilegpu.mbarrier_arrive"), stop)
     passed = ops[start + 1 : stop]
     if not passed or any(op.regions and op.name.startswith("scf.") for op in passed):
         return

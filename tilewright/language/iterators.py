@@ -22,8 +22,8 @@ class range(base_value):
     """A counting loop `for i in tl.range(start, end, step)`, run by the kernel, with hints for the compiler.
 
     `num_stages` pipelines the loads over so many iterations, `loop_unroll_factor` unrolls, `flatten` merges a nest of loops into one,
-    `warp_specialize` gives loads and products to different warps, `disallow_acc_multi_buffer` keeps one accumulator, `disable_licm` keeps
-    invariant code inside. `arg1` is the end if it is alone."""
+    `warp_specialize` gives loads and products to different warps (False forbids it, None leaves it to the compiler),
+    `disallow_acc_multi_buffer` keeps one accumulator, `disable_licm` keeps invariant code inside. `arg1` is the end if it is alone."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class range(base_value):
         loop_unroll_factor=None,
         disallow_acc_multi_buffer=False,
         flatten=False,
-        warp_specialize=False,
+        warp_specialize=None,
         disable_licm=False,
         _semantic=None,
     ):
@@ -51,7 +51,7 @@ class range(base_value):
                 raise ValueError(f"range: {what} must be a non-negative constexpr int, got {v!r}")
         self.disallow_acc_multi_buffer = bool(unwrap(disallow_acc_multi_buffer))
         self.flatten = bool(unwrap(flatten))
-        self.warp_specialize = bool(unwrap(warp_specialize))
+        self.warp_specialize = unwrap(warp_specialize)
         self.disable_licm = bool(unwrap(disable_licm))
 
     def counter_type(self):

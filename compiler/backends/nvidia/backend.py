@@ -90,7 +90,7 @@ def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
 
     _run_passes(module, pipeline.llir(c.options))
     attributes = module.operation.attributes
-    for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps")):
+    for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps"), ("num_warps", "tilegpu.total_warps")):
         if attribute in attributes:
             metadata[key] = attributes[attribute].value
     limit = arch_of(c.target).max_shared

@@ -46,6 +46,7 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
         ),
         "tilegpu-lower-dots",
         "tilegpu-place-descriptors",
+        *_warp_specialize(options),
         (
             "tilegpu-pipeline",
             {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared},
@@ -56,6 +57,14 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
         "canonicalize",
         "cse",
     ]
+
+
+def _warp_specialize(options: NvidiaOptions) -> list[Entry]:
+    """Roles of warps, where there are wgmma and registers that warps can hand to each other."""
+    if options.capability != 90:
+        return []
+    limit = ARCHS[options.capability].max_shared
+    return [("tilegpu-warp-specialize", {"num_stages": options.num_stages, "shared_limit": limit})]
 
 
 def llir(options: NvidiaOptions) -> list[Entry]:

@@ -1,0 +1,371 @@
+"""Which loops of a kernel can have their copies made by warps of their own, and whether that pays: what `tilegpu-warp-specialize` decides by.
+
+A *site* is an innermost loop whose wgmmas read blocks that tensor descriptors load in it. The producer runs the slice of the kernel that
+computes where those blocks lie, so all of that must be scalars, and nothing in the kernel may write what it loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from mlir import ir
+
+from tilewright.compiler.encoding import shared_of
+from tilewright.compiler.layouts import SharedLayout
+from tilewright.compiler.lowering.scratch import scratch_bytes
+from tilewright.compiler.lowering.shared_memory import buffer_bytes
+from tilewright.dialects import tile, tilegpu
+
+from .axis_info import element_bytes
+from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
+from .tree import key
+from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
+
+_WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
+#: Warps of the producer: setmaxnreg is for whole warpgroups.
+PRODUCER_WARPS = 4
+#: Consumer warps -> (registers of a consumer thread, those of a producer thread, CTAs for which a multiprocessor has registers then). At
+#: launch every thread has its share of the 65,536 registers in steps of 8, and the sum must not grow.
+REGISTERS = {4: (232, 24, 2), 8: (240, 24, 1)}
+#: 32-bit registers of a consumer thread that accumulators and a delayed wgmma's left operand may take.
+_MAX_OPERAND_REGISTERS = 176
+#: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
+_MIN_BYTES = 16 * 1024
+_SLOT_ALIGNMENT = 1024
+
+
+@dataclass
+class Block:
+    """A load of a site: positions of it, of the allocation that wgmmas read, of that one's fence, and of the first operation that uses it;
+    the layout of a slot, its element and its bytes."""
+
+    load: int
+    alloc: int
+    fence: int | None
+    first: int
+    shared: SharedLayout
+    element: ir.Type
+    slot_bytes: int
+
+
+@dataclass
+class Group:
+    """Blocks that arrive and are released together: the same wgmmas read them. `first` and `last` are the positions of the first operation
+    that uses one, and of the last of these wgmmas."""
+
+    blocks: list[Block]
+    first: int
+    last: int
+    delayed: Delayed | None = None
+
+
+@dataclass
+class Site:
+    """One loop. `unused`: positions of operations without effect that hold on to the loads. `in_flight`: its accumulators stay pending
+    from one iteration to the next, so a slot is released an iteration late."""
+
+    loop: Loop
+    groups: list[Group]
+    unused: list[int]
+    delayed: list[Delayed]
+    in_flight: bool
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one slot of every ring, with what alignment may cost."""
+        return sum(-(-b.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for g in self.groups for b in g.blocks)
+
+    def rings(self) -> tuple:
+        """What its rings are: sites of equal rings share them."""
+        return tuple(tuple((b.shared, b.element) for b in g.blocks) for g in self.groups)
+
+
+@dataclass
+class Slice:
+    """What the producer needs of the kernel, by `tree.key`: scalar operations, and for each loop or branch that it has to run, the indices
+    of the results (carried values) that it computes there."""
+
+    ops: set[int] = field(default_factory=set)
+    nests: dict[int, set[int]] = field(default_factory=dict)
+
+
+@dataclass
+class Specialization:
+    """The decision for a kernel. `slots` is the length of every ring."""
+
+    sites: list[Site]
+    slice: Slice
+    slots: int
+
+
+def specialization(function: ir.Operation, num_warps: int, num_stages: int, shared_limit: int, automatic: bool) -> Specialization | None:
+    """Return how to specialize the warps of a kernel, or None where that is not possible or does not pay. `automatic`: it may be chosen
+    for loops that do not ask for it with `tile.warp_specialize`."""
+    if num_warps not in REGISTERS:
+        return None
+    ops = list(_walk(function))
+    if any(op.name in ORDERING or op.name.startswith("tilegpu.cluster_") for op in ops):
+        return None
+    loops = [op for op in ops if op.name == "scf.for" and not any(o.name in ("scf.for", "scf.while", "scf.if") for o in _walk(op))]
+    sites = []
+    for op in loops:
+        request = _request(op)
+        site = _site(op) if (automatic if request is None else request) else None
+        if site is not None and (request or _pays(site)):
+            sites.append(site)
+    if not sites:
+        return None
+    loads = [site.loop.ops[b.load] for site in sites for g in site.groups for b in g.blocks]
+    if not _never_written(loads, ops):
+        return None
+    needed = _Slicer(ops).run(sites)
+    if needed is None:
+        return None
+    slots = _slots(sites, ops, num_stages, shared_limit)
+    return None if slots < 2 else Specialization(sites, needed, slots)
+
+
+def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner = inner.operation
+                yield inner
+                yield from _walk(inner)
+
+
+# The decision
+
+
+def _request(op: ir.Operation) -> bool | None:
+    """What the user says of a loop, or of one around it: `tile.warp_specialize`."""
+    while op.name != "func.func":
+        if "tile.warp_specialize" in op.attributes:
+            return ir.BoolAttr(op.attributes["tile.warp_specialize"]).value
+        op = op.parent.operation
+    return None
+
+
+def _pays(site: Site) -> bool:
+    """Whether an iteration is worth the handing over, and all that it copies is copied by the producer."""
+    loads = [p for p, name in enumerate(site.loop.names) if name == _LOAD or (name == "tile.load" and _is_tensor(site.loop.ops[p]))]
+    return site.slot_bytes >= _MIN_BYTES and len(loads) == sum(len(g.blocks) for g in site.groups)
+
+
+def _is_tensor(op: ir.Operation) -> bool:
+    return isinstance(op.results[0].type, ir.RankedTensorType)
+
+
+def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int) -> int:
+    """Return for how many slots of the rings there is room beside all else that the kernel may hold in shared memory."""
+    staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks}
+    other = sum(buffer_bytes(op.results[0].type) for op in ops if op.name == "tilegpu.local_alloc" and key(op) not in staged)
+    stores = sum(_described_bytes(op) for op in ops if op.name in ("tile.descriptor_store", "tile.descriptor_reduce"))
+    scratch = max((scratch_bytes(op) for op in ops if op.name.startswith("tile")), default=0)
+    rings = {site.rings(): site for site in sites}
+    per_slot = sum(site.slot_bytes + 16 * len(site.groups) for site in rings.values())
+    requests = [ir.IntegerAttr(s.loop.op.attributes["tile.num_stages"]).value for s in sites if "tile.num_stages" in s.loop.op.attributes]
+    return min(max(requests, default=num_stages), (shared_limit - other - stores - scratch - _SLOT_ALIGNMENT) // per_slot)
+
+
+def _described_bytes(op: ir.Operation) -> int:
+    shape, element, _ = tile.desc_info(op.operands[0].type)
+    return prod(shape) * element_bytes(element)
+
+
+def _never_written(loads: list[ir.Operation], ops: list[ir.Operation]) -> bool:
+    """Whether nothing writes memory based on an argument that is loaded ahead."""
+    loaded = {base_argument(load.operands[0]) for load in loads}
+    written = {base_argument(op.operands[0]) for op in ops if op.name in GLOBAL_WRITES}
+    return not _is_any_unknown(loaded | written) and not loaded & written
+
+
+def _is_any_unknown(bases: set[ir.Value | None]) -> bool:
+    return any(base is None for base in bases)
+
+
+# Sites
+
+
+def _site(op: ir.Operation) -> Site | None:
+    """Read a loop as a site, if it is one."""
+    if "unsignedCmp" in op.attributes or not _inside_structured(op):
+        return None
+    loop = Loop(op)
+    blocks: dict[tuple[int, int], list[Block]] = {}
+    unused: list[int] = []
+    for position, name in enumerate(loop.names):
+        if name != _LOAD:
+            continue
+        found = _block(loop, position, unused)
+        if found is None:
+            return None
+        block, readers = found
+        blocks.setdefault(readers, []).append(block)
+    if not blocks:
+        return None
+    delayed = delayed_wgmmas(loop, {b.alloc for group in blocks.values() for b in group}, _MAX_OPERAND_REGISTERS)
+    delayed = [d for d in delayed if _starts_from_zero(loop, d)]
+    groups = []
+    for (_, last), members in sorted(blocks.items(), key=lambda item: item[0]):
+        late = next((d for d in delayed if d.issue == last), None)
+        if late is not None and [b.alloc for b in members] != [late.alloc]:
+            return None
+        groups.append(Group(members, min(b.first for b in members), last, late))
+    if any(_wait_of(loop, group.last) is None for group in groups):
+        return None
+    return Site(loop, groups, unused, delayed, not delayed and carries_accumulators(loop))
+
+
+def _inside_structured(op: ir.Operation) -> bool:
+    parent = op.parent.operation
+    while parent.name in ("scf.for", "scf.if"):
+        parent = parent.parent.operation
+    return parent.name == "func.func"
+
+
+def _block(loop: Loop, position: int, unused: list[int]) -> tuple[Block, tuple[int, int]] | None:
+    """Return a load as a block, with the positions of the first and the last wgmma that reads it; None unless it is only read by wgmmas, from
+    a buffer as TMA writes it."""
+    load = loop.ops[position]
+    shape, element, layout = tile.desc_info(load.operands[0].type)
+    alloc = None
+    for use in load.results[0].uses:
+        user = use.owner.operation
+        if user.name == "tilegpu.local_alloc" and alloc is None and user.results[0].type == tilegpu.buffer_type(shape, element, layout):
+            alloc = loop.definition(user.results[0])
+        elif is_cheap(user.name) and not any(True for r in user.results for _ in r.uses) and loop.definition(user.results[0]) is not None:
+            unused.append(loop.definition(user.results[0]))
+        else:
+            return None
+    if alloc is None:
+        return None
+    users, readers = _readers(loop, loop.ops[alloc].results[0])
+    if not readers or None in users:
+        return None
+    fence = alloc + 1 if loop.names[alloc + 1] == "tilegpu.fence_async" else None
+    shared = shared_of(loop.ops[alloc].results[0].type)
+    size = shared.allocation_elements() * element_bytes(element)
+    return Block(position, alloc, fence, min(users), shared, element, size), (min(readers), max(readers))
+
+
+def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]:
+    """Return the positions of what uses a buffer, directly or through views (None: not in the body, or no wgmma), and of the wgmmas."""
+    users: list[int | None] = []
+    readers: list[int] = []
+    for use in buffer.uses:
+        user = use.owner.operation
+        position = loop.definition(user.results[0]) if len(user.results) else None
+        if user.name == "tilegpu.view" and position is not None:
+            inner, found = _readers(loop, user.results[0])
+            users += [position, *inner]
+            readers += found
+        elif user.name == _WGMMA and position is not None:
+            users.append(position)
+            readers.append(position)
+        else:
+            users.append(None)
+    return users, readers
+
+
+def _starts_from_zero(loop: Loop, delayed: Delayed) -> bool:
+    """Whether the accumulator of a delayed wgmma is zero in front of the loop: then its first result, of operands that do not exist yet, can
+    be ignored."""
+    owner = loop.inits[delayed.carried].owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return False
+    value = owner.operation.attributes["value"]
+    return isinstance(value, ir.DenseElementsAttr) and value.is_splat and value.get_splat_value().value == 0
+
+
+def _wait_of(loop: Loop, wgmma: int) -> int | None:
+    """Return the position of the wait for a wgmma."""
+    uses = [use.owner.operation for use in loop.ops[wgmma].results[0].uses]
+    return loop.position(uses[0]) if len(uses) == 1 and uses[0].name == _WAIT else None
+
+
+def wait_behind(site: Site, group: Group) -> int:
+    """Return the position of the wait behind which nothing reads the blocks of a group any more."""
+    wait = _wait_of(site.loop, group.last)
+    assert wait is not None
+    return wait
+
+
+def first_wait(site: Site) -> int:
+    """Return the position of the first wait for wgmmas in the body of a site."""
+    return min(w for p in issues(site.loop) if (w := _wait_of(site.loop, p)) is not None)
+
+
+# The producer's slice
+
+
+class _Slicer:
+    """Collects what scalars depend on, backwards through loops and branches."""
+
+    def __init__(self, ops: list[ir.Operation]):
+        self.slice = Slice()
+        self.pending: list[ir.Value] = []
+        self.written = {base_argument(op.operands[0]) for op in ops if op.name in GLOBAL_WRITES}
+
+    def run(self, sites: list[Site]) -> Slice | None:
+        """Return what the loads of `sites` need, or None if that is more than scalars."""
+        for site in sites:
+            op = site.loop.op
+            while op.name != "func.func":
+                self._nest(op)
+                op = op.parent.operation
+            for group in site.groups:
+                for block in group.blocks:
+                    self.pending += site.loop.ops[block.load].operands
+        while self.pending:
+            if not self._need(self.pending.pop()):
+                return None
+        return self.slice
+
+    def _nest(self, op: ir.Operation) -> set[int]:
+        """Have a loop or branch run; return the indices of what it computes so far."""
+        found = self.slice.nests.get(key(op))
+        if found is None:
+            found = self.slice.nests[key(op)] = set()
+            self.pending += list(op.operands)[: 3 if op.name == "scf.for" else 1]
+        return found
+
+    def _need(self, value: ir.Value) -> bool:
+        owner = value.owner
+        if isinstance(value.type, ir.RankedTensorType):
+            return False
+        if isinstance(owner, ir.Block):
+            op = owner.owner.operation
+            if op.name == "func.func":
+                return True
+            if op.name != "scf.for":
+                return False
+            return value.arg_number == 0 or self._result(op, value.arg_number - 1)
+        op = owner.operation
+        if op.name in ("scf.for", "scf.if"):
+            return self._result(op, value.result_number)
+        if key(op) not in self.slice.ops:
+            if not (is_cheap(op.name) or op.name in ("tile.program_id", "tile.num_programs") or self._is_constant_load(op)):
+                return False
+            self.slice.ops.add(key(op))
+            self.pending += op.operands
+        return True
+
+    def _result(self, op: ir.Operation, index: int) -> bool:
+        known = self._nest(op)
+        if index not in known:
+            known.add(index)
+            if op.name == "scf.for":
+                self.pending.append(op.operands[3 + index])
+            blocks = [block for region in op.regions for block in region.blocks]
+            self.pending += [block.operations[len(block.operations) - 1].operation.operands[index] for block in blocks]
+        return True
+
+    def _is_constant_load(self, op: ir.Operation) -> bool:
+        """Whether an operation loads a scalar that the kernel does not write."""
+        if op.name != "tile.load" or "is_volatile" in op.attributes:
+            return False
+        base = base_argument(op.operands[0])
+        return not _is_any_unknown(self.written | {base}) and base not in self.written

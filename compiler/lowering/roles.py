@@ -1,0 +1,53 @@
+"""`tilegpu.warp_specialize`: warps branch to the code of their role.
+
+Before: the roles' warps are numbered one role after the other, and together they are all warps of the CTA. After: each warp has asked for
+its role's registers and runs its region; a role named "producer" does so with one thread. Within a region thread ids count from the
+role's first warp, and a barrier is a named one of the role's threads. The roles come together behind the op, but do not wait there.
+"""
+
+from mlir import ir
+
+from .asm import inline_asm
+from .context import LoweringContext, Role
+from .registry import rule
+
+#: Barrier 0 is that of the whole CTA.
+_FIRST_BARRIER = 1
+
+
+@rule("tilegpu.warp_specialize")
+def warp_specialize(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes["roles"])]
+    warps, registers = (list(ir.DenseI32ArrayAttr(op.attributes[name])) for name in ("warps", "registers"))
+    captures = ctx.operands(op)
+    after = ctx.new_block(*[ctx.type(r.type) for r in op.results])
+    if len(op.results):
+        raise ValueError("roles that return values have no lowering")
+    starts = [sum(warps[:i]) for i in range(len(warps))]
+    entries = [ctx.new_block() for _ in names]
+    for entry, start, count in zip(entries[:-1], starts, warps, strict=False):
+        other = ctx.new_block()
+        mine = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(start + count)), ctx.types.icmp("ult"))
+        ctx.cond_branch(mine, entry, other)
+        ctx.enter(other)
+    ctx.branch(entries[-1])
+    for number, (name, region) in enumerate(zip(names, op.regions, strict=True)):
+        ctx.enter(entries[number])
+        role = Role(starts[number], warps[number], _FIRST_BARRIER + number, name == "producer")
+        with ctx.conditional(), ctx.as_role(role):
+            _set_registers(ctx, registers[number], max(registers))
+            if role.alone:
+                body = ctx.new_block()
+                first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.thread_id, ctx.i32(0)), ctx.types.icmp("eq"))
+                ctx.cond_branch(first, body, after)
+                ctx.enter(body)
+            ctx.lower_block(region.blocks[0], captures)
+            ctx.branch(after)
+    ctx.enter(after)
+    return []
+
+
+def _set_registers(ctx: LoweringContext, count: int, most: int) -> None:
+    """Take registers over, or give them up: the role with the most takes them."""
+    if count:
+        inline_asm(ctx, f"setmaxnreg.{'inc' if count == most else 'dec'}.sync.aligned.u32 {count};", "~{memory}", (), None)

@@ -1,0 +1,140 @@
+"""`tilegpu-warp-specialize`: copies by a producer, dots and all else by consumers.
+
+Before: `tilegpu-lower-dots` and `tilegpu-place-descriptors` have run; loops are not pipelined yet.
+After: in kernels for which `analysis.specialization` decides so, `tilegpu.warp_specialize` holds the kernel's body but for scalars that both
+roles need:
+
+    consumer (the kernel's warps)              producer (one thread of one more warpgroup), the same loops
+    for …:                                     for …:
+        wait for `full` of the slot                wait for `empty` of the slot
+        wgmmas on the slot                         `full` expects the bytes
+        wait for the wgmmas                        tma_load into the slot, which counts on `full`
+        arrive at `empty` of the slot
+
+Blocks that the same wgmmas read share a `full` and an `empty` mbarrier for each slot; one thread of each consumer warpgroup arrives. Both
+roles carry the number of the slot and the parity of its phase through all loops, so the producer runs ahead into the next tile of a
+persistent kernel. Consumers meet at barriers of their own only where their own exchange asks for one.
+The module has `tilegpu.total_warps`, the warps that are launched (`tilegpu.num_warps` stays that of the layouts, and of the consumers), and
+`tilegpu.min_ctas`, the CTAs whose registers a multiprocessor must have room for.
+
+A wgmma that works on another one's result runs an iteration late (see `tilegpu-pipeline`). What it multiplies in the first iteration does
+not exist yet: that product is ignored by the second iteration's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from tilewright.compiler.analysis.loop_slice import is_cheap
+from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Site, Specialization, specialization
+from tilewright.compiler.analysis.tree import key
+from tilewright.compiler.encoding import buffer_type
+from tilewright.dialects import tilegpu
+
+from .building import Builder, collect, i32_array, i32_attr, is_public
+from .consumer_role import consume
+from .lower_tma import mbarrier_type
+from .producer_role import produce
+from .registry import register
+from .rings import Ring, Rings
+
+_WARPS_PER_GROUP = 4
+
+
+@register("tilegpu-warp-specialize")
+def warp_specialize(
+    module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, automatic: bool = False
+) -> None:
+    """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `automatic` allows it for loops
+    without the attribute `tile.warp_specialize`."""
+    functions = [f for f in collect(module, "func.func") if len(f.regions[0].blocks)]
+    if len(functions) != 1 or not is_public(functions[0]) or ir.IntegerAttr(module.attributes["tilegpu.num_ctas"]).value != 1:
+        return
+    num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
+    plan = specialization(functions[0], num_warps, num_stages, shared_limit, automatic)
+    if plan is not None:
+        _Partition(functions[0], plan, num_warps).run()
+        module.attributes["tilegpu.total_warps"] = i32_attr(num_warps + PRODUCER_WARPS, module.context)
+        module.attributes["tilegpu.min_ctas"] = i32_attr(REGISTERS[num_warps][2], module.context)
+
+
+class _Partition:
+    """The rewriting of one kernel."""
+
+    def __init__(self, function: ir.Operation, plan: Specialization, num_warps: int):
+        self.block = function.regions[0].blocks[0]
+        self.plan = plan
+        self.num_warps = num_warps
+        self.context = function.context
+
+    def run(self) -> None:
+        """Do it."""
+        *body, end = (op.operation for op in self.block.operations)
+        own = self._of_consumers(body)
+        build = Builder(ir.InsertionPoint(end), end.location)
+        rings = self._make_rings(build)
+        consumer_registers, producer_registers, _ = REGISTERS[self.num_warps]
+        roles = build.op(
+            "tilegpu.warp_specialize",
+            [],
+            [],
+            {
+                "roles": ir.ArrayAttr.get([ir.StringAttr.get(name, self.context) for name in ("consumer", "producer")], self.context),
+                "warps": i32_array([self.num_warps, PRODUCER_WARPS], self.context),
+                "registers": i32_array([consumer_registers, producer_registers], self.context),
+            },
+            regions=2,
+        )
+        consumer, producer = (region.blocks.append() for region in roles.regions)
+        inside = Builder(ir.InsertionPoint(producer), end.location)
+        produce(own, inside, self.plan, rings)
+        inside.op("tilegpu.warp_return", [], [])
+        for op in own:
+            consumer.append(op)
+        Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
+        consume(consumer, self.plan.sites, rings)
+
+    def _of_consumers(self, body: list[ir.Operation]) -> list[ir.Operation]:
+        """Return what only consumers do: all but the scalars in front of the roles."""
+        shared: set[int] = set()
+        out = []
+        for op in body:
+            if self._is_for_both(op, shared):
+                shared.add(key(op))
+            else:
+                out.append(op)
+        return out
+
+    def _is_for_both(self, op: ir.Operation, shared: set[int]) -> bool:
+        if not (is_cheap(op.name) or op.name in ("tile.program_id", "tile.num_programs")):
+            return False
+        if any(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+            return False
+        owners = [v.owner for v in op.operands]
+        return all(isinstance(o, ir.Block) or key(o.operation) in shared for o in owners)
+
+    def _make_rings(self, build: Builder) -> Rings:
+        made: dict[tuple, Ring] = {}
+        rings = Rings()
+        for site in self.plan.sites:
+            shape = site.rings()
+            if shape not in made:
+                made[shape] = self._ring(build, site)
+                rings.all.append(made[shape])
+            rings.of_site[key(site.loop.op)] = made[shape]
+        build.op("tilegpu.fence_async", [], [])
+        return rings
+
+    def _ring(self, build: Builder, site: Site) -> Ring:
+        slots = self.plan.slots
+        buffers = [[build.value("tilegpu.local_alloc", buffer_type(b.shared, b.element, slots), []) for b in g.blocks] for g in site.groups]
+        full = [self._mbarriers(build, 1) for _ in site.groups]
+        empty = [self._mbarriers(build, self.num_warps // _WARPS_PER_GROUP) for _ in site.groups]
+        return Ring(slots, buffers, full, empty)
+
+    def _mbarriers(self, build: Builder, arrivals: int) -> ir.Value:
+        ring = build.value("tilegpu.local_alloc", mbarrier_type(self.context, self.plan.slots), [])
+        build.op("tilegpu.mbarrier_init", [], [ring], {"count": i32_attr(arrivals, self.context)})
+        return ring
