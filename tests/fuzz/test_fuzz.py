@@ -51,7 +51,7 @@ def test_wrong_results_are_found(monkeypatch):
     right = execution.interpret
 
     def wrong(source, path, inputs):
-        results = right(execution.load(source, path, execution.InterpretedFunction), inputs)
+        results = right(execution.load(source, path, execution.interpreted_jit), inputs)
         return {name: bits if len(bits) < 2 else bits ^ (bits == bits[-1]).astype(bits.dtype) for name, bits in results.items()}
 
     monkeypatch.setattr(execution, "launch", wrong)

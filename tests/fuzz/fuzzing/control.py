@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from . import blocks, elementwise
+from . import blocks, elementwise, kernels
+from .kernels import OPAQUE
 from .program import Array, Helper, Statement
-from .types import BF16, BOOL, FP16, FP32, FP64, I32, DType, Type
+from .types import BF16, BOOL, FP16, FP32, FP64, I32, Type
 from .writer import Writer
 
 MAX_DEPTH = 2
@@ -14,7 +15,7 @@ def add_statements(w: Writer, count: int, simple: bool = False) -> None:
     """Append what `count` random makers make."""
     makers = [*elementwise.MAKERS, *blocks.MAKERS]
     if not simple and w.depth < MAX_DEPTH:
-        makers += MAKERS
+        makers += [*MAKERS, *kernels.MAKERS]
     functions, weights = zip(*((f, weight * w.weights.get(f.__name__, 1.0)) for f, weight in makers), strict=True)
     for _ in range(count):
         w.rng.choices(functions, weights)[0](w)
@@ -148,7 +149,7 @@ def pointer_loop(w: Writer) -> None:
     step = rng.choice([span, span, 1, 16])
     size = (span + step * trips) * w.programs
     array = w.argument(Array(ty.code, size, "small", rng.randrange(2**31)))
-    pointers = w.emit(Type(POINTER, shape), f"{array} + pid * {span + step * trips} + ({w.index(shape, strides)})")
+    pointers = w.emit(Type(OPAQUE, shape), f"{array} + pid * {span + step * trips} + ({w.index(shape, strides)})")
     w.scopes[-1].pop(pointers)
     total = w.emit(Type(accumulator, shape), f"tl.zeros({list(shape)}, {accumulator.spelled})")
     counter = w.fresh()
@@ -158,21 +159,18 @@ def pointer_loop(w: Writer) -> None:
         w.assign(total, f"{total} + {loaded}")
         if w.chance(0.3):
             add_statements(w, 1, simple=True)
-        body.append(Statement(f"{pointers} += {step}", ((pointers, Type(POINTER, shape)),)))
+        body.append(Statement(f"{pointers} += {step}", ((pointers, Type(OPAQUE, shape)),)))
     bound = w.argument(trips) if w.chance(0.5) else str(trips)
     options = rng.choice(["", ", num_stages=2", ", num_stages=4"])
     head = f"for {counter} in tl.range({bound}{options}):" if options else f"for {counter} in range({bound}):"
     w.block.append(Statement(head, (), tuple(body)))
 
 
-POINTER = DType("pointer", "pointer", 64, "pointer")
-
-
 def product_loop(w: Writer) -> None:
     """A matrix product over a loop along K, as kernels write it."""
     rng = w.rng
     ty = rng.choice([FP16, FP16, BF16, FP32, FP64])
-    m, n, k = rng.choice([16, 32, 64]), rng.choice([16, 32, 64]), rng.choice([16, 32, 64])
+    m, n, k = rng.choice([16, 32, 64, 64, 128]), rng.choice([16, 32, 64, 128]), rng.choice([16, 32, 64])
     if ty is FP64:
         m, n, k = 16, 16, 16
     trips = rng.randrange(1, 5)
@@ -181,8 +179,8 @@ def product_loop(w: Writer) -> None:
     a = w.argument(Array(ty.code, m * columns * w.programs, "unit", rng.randrange(2**31)))
     b = w.argument(Array(ty.code, n * columns * w.programs, "unit", rng.randrange(2**31)))
     row_major = w.chance(0.5)
-    pa = w.emit(Type(POINTER, (m, k)), f"{a} + pid * {m * columns} + ({w.index((m, k), (columns, 1))})")
-    pb = w.emit(Type(POINTER, (k, n)), f"{b} + pid * {n * columns} + ({w.index((k, n), (n, 1) if row_major else (1, columns))})")
+    pa = w.emit(Type(OPAQUE, (m, k)), f"{a} + pid * {m * columns} + ({w.index((m, k), (columns, 1))})")
+    pb = w.emit(Type(OPAQUE, (k, n)), f"{b} + pid * {n * columns} + ({w.index((k, n), (n, 1) if row_major else (1, columns))})")
     for pointer in (pa, pb):
         w.scopes[-1].pop(pointer)
     acc = w.emit(Type(out, (m, n)), f"tl.zeros([{m}, {n}], {out.spelled})")
@@ -195,8 +193,8 @@ def product_loop(w: Writer) -> None:
         if w.chance(0.2):
             x = w.emit(Type(ty, (m, k)), f"({x} * 2).to({ty.spelled})")
         w.assign(acc, f"tl.dot({x}, {y}, {acc})" if w.chance(0.6) else f"{acc} + tl.dot({x}, {y})")
-        body.append(Statement(f"{pa} += {k}", ((pa, Type(POINTER, (m, k))),)))
-        body.append(Statement(f"{pb} += {k * n if row_major else k}", ((pb, Type(POINTER, (k, n))),)))
+        body.append(Statement(f"{pa} += {k}", ((pa, Type(OPAQUE, (m, k))),)))
+        body.append(Statement(f"{pb} += {k * n if row_major else k}", ((pb, Type(OPAQUE, (k, n))),)))
     bound = w.argument(trips) if w.chance(0.5) else str(trips)
     head = rng.choice([f"range({bound})", f"range(0, {bound})", f"tl.range(0, {bound}, num_stages={rng.choice([1, 2, 3, 4])})"])
     w.block.append(Statement(f"for {counter} in {head}:", (), tuple(body)))
@@ -234,7 +232,7 @@ def tuples(w: Writer) -> None:
     """A tuple made, indexed and unpacked."""
     a, b = w.tensor(), w.tensor()
     pair = w.fresh()
-    w.block.append(Statement(f"{pair} = ({a}, {b}, 3)", ((pair, Type(POINTER)),)))
+    w.block.append(Statement(f"{pair} = ({a}, {b}, 3)", ((pair, Type(OPAQUE)),)))
     w.emit(w.type(b), f"{pair}[1]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from typing import Any
@@ -39,7 +40,7 @@ def check(source: str, path: str, mode: str) -> None:
     if mode == "compile":
         compile_only(source, path)
         return
-    interpreted = load(source, path, InterpretedFunction)
+    interpreted = load(source, path, interpreted_jit)
     arrays = {name: value for name, value in interpreted["ARGUMENTS"].items() if isinstance(value, Array)}
     dtypes = {name: array.dtype for name, array in arrays.items()}
     inputs = {name: fill(array) for name, array in arrays.items()}
@@ -49,6 +50,11 @@ def check(source: str, path: str, mode: str) -> None:
     if found:
         kinds = sorted({"float" if d.kind in ("float", "fp8") else "integer" for d in found})
         raise Failure(f"mismatch of {' and '.join(kinds)}", "\n".join(map(str, found)))
+
+
+def interpreted_jit(fn: Any = None, **options: Any) -> Any:
+    """`jit` of a program for the interpreter."""
+    return functools.partial(InterpretedFunction, **options) if fn is None else InterpretedFunction(fn, **options)
 
 
 def interpret(module: dict[str, Any], inputs: Results, perturbation: int | None = None) -> Results:

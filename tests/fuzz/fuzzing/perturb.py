@@ -132,6 +132,11 @@ class PerturbedBuilder(NumpyBuilder):
         varied = np.where(np.isfinite(exact), exact + self._signs(exact.shape) * relative * np.nan_to_num(magnitude), exact)
         return varied.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(varied, ty)
 
+    def dot_scaled(self, a, a_scale, a_format, b, b_scale, b_format, acc, types, ty, **how):
+        result = super().dot_scaled(a, a_scale, a_format, b, b_scale, b_format, acc, types, ty, **how)
+        largest = np.abs(np.nan_to_num(result, posinf=0, neginf=0)).max()
+        return np.where(np.isfinite(result), result + self._signs(result.shape) * largest * 2.0**-16, result).astype(result.dtype)
+
     def atomic_rmw(self, kind, ptr, value, mask, ty, **order):
         if kind == "fadd":
             value = self._vary(np.asarray(value), ty, 4.0)

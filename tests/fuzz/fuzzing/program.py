@@ -65,6 +65,12 @@ class Helper:
 
     name: str
     text: str
+    options: str = ""  # of its decorator
+
+    @property
+    def source(self) -> str:
+        """Its definition."""
+        return f"@jit({self.options})\n{self.text}" if self.options else f"@jit\n{self.text}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class Program:
         parts = [
             f'"""Random program {self.seed}: `python tests/fuzz/run.py --file` this one. The runner provides jit and Array."""',
             "import tilewright.language as tl",
-            *(f"\n@jit\n{h.text}" for h in helpers),
+            *(f"\n{h.source}" for h in helpers),
             f"\n@jit\ndef kernel({parameters}):\n{text}\n",
             f"GRID = {self.grid!r}",
             f"OPTIONS = {self.options!r}",

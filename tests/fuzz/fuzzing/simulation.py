@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import simt_tma
 
 from tilewright.compiler.backends import GPUTarget, make_backend
 from tilewright.compiler.backends.base import Compilation
 from tilewright.compiler.backends.nvidia import backend as nvidia
-from tilewright.compiler.backends.nvidia import pipeline
+from tilewright.compiler.backends.nvidia import pipeline, tensor_maps
 from tilewright.compiler.lowering.lower import lower_to_llvm
 from tilewright.dialects import context
 from tilewright.errors import TritonError
+from tilewright.runtime.tensor_maps import TensorMaps
 
+from . import simulated_ops
 from .compare import Results
 from .execution import Failure, Unsupported, source_of
 from .program import Array
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "compile"))
-from . import simulated_ops
 
 CAPABILITY = 90
 
@@ -45,14 +43,15 @@ def run(source: str, path: str, inputs: Results) -> Results:
     except TritonError as e:
         raise Failure("compile error", f"{type(e).__name__}: {e}") from e
     results = {name: bits.copy() for name, bits in inputs.items()}
-    arguments = _arguments(src, results)
+    arguments, kinds = _arguments(src, results)
+    maps = TensorMaps(src.name, tensor_maps.descriptors(module.operation), [*kinds.values()], [*kinds], _tensor_map)
     with context():
         simulator = simulated_ops.Machine(lowered, 32 * parsed.num_warps)
         for y, x in np.ndindex(*reversed((*_grid(src), 1)[:2])):
             simulator.program = (x, y, 0)
             simulator.grid = (*_grid(src), 1, 1)[:3]
             try:
-                simulator.launch(src.name, *arguments)
+                simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)))
             except KeyError as e:
                 raise Unsupported(f"the simulator does not know {e}") from e
             except ValueError as e:
@@ -62,11 +61,18 @@ def run(source: str, path: str, inputs: Results) -> Results:
     return results
 
 
-def _arguments(src: Any, results: Results) -> list[Any]:
-    """What is passed to the lowered kernel: all that is no constant, in the order of the parameters."""
+def _arguments(src: Any, results: Results) -> tuple[list[Any], dict[str, Any]]:
+    """(what is passed to the lowered kernel, its types by name): all that is no constant, in the order of the parameters."""
     values = src.fn.__globals__["ARGUMENTS"]
     names = [name for name in src.fn.arg_names if src.signature[name] != "constexpr"]
-    return [results[name] if isinstance(values[name], Array) else values[name] for name in names]
+    arguments = [results[name] if isinstance(values[name], Array) else values[name] for name in names]
+    return arguments, {name: src.signature[name] for name in names}
+
+
+def _tensor_map(descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> simt_tma.TensorMap:
+    size = np.dtype(simt_tma.KINDS[descriptor["element"]]).itemsize
+    places = [*strides, size]
+    return simt_tma.TensorMap(base, shape, places, descriptor["box"], descriptor["swizzle"], descriptor["element"], descriptor["padding"])
 
 
 def _grid(src: Any) -> tuple[int, ...]:
