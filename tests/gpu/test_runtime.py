@@ -228,6 +228,28 @@ class Dlpack:
         return self.tensor.__dlpack_device__()
 
 
+@triton.jit
+def scale_all(o, inputs, factors, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o + i, tl.load(inputs[0] + i) * factors[0] + tl.load(inputs[1] + i) * factors[1])
+
+
+def test_tuples():
+    x, y, o = data(64)
+    for factors in ((2.0, 3), (2.0, 3), (0.5, 1), (2, 2.5)):
+        scale_all[(1,)](o, (x, y), factors, B=64)
+        torch.testing.assert_close(o, x * factors[0] + y * factors[1])
+
+
+def test_all_options():
+    x, y, o = data(1024)
+    for options in ({"num_warps": 8}, {"maxnreg": 64, "launch_pdl": True}, {"enable_fp_fusion": False, "num_stages": 2}):
+        for _ in range(2):
+            o.fill_(float("nan"))
+            add[(4,)](x, y, o, 1024, B=256, **options)
+            assert torch.equal(o, x + y)
+
+
 @pytest.mark.parametrize("wrap", [Interface, Dlpack])
 def test_other_arrays(wrap):
     x, y, o = data(64)

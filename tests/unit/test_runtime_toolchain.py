@@ -13,13 +13,15 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+import tilewright
+import tilewright.language as tl
 from tilewright import knobs
 from tilewright.compiler.backends import make_backend
 from tilewright.compiler.backends.base import GPUTarget
 from tilewright.compiler.backends.nvidia import libdevice, locate, ptxas, toolchain
 from tilewright.compiler.driver import compile
-from tilewright.compiler.source import IRSource
-from tilewright.errors import CompilationError, PTXASError, ToolchainError
+from tilewright.compiler.source import ASTSource, IRSource
+from tilewright.errors import CompilationError, OutOfResources, PTXASError, ToolchainError
 
 KERNEL = """
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -292,3 +294,17 @@ import numpy
 assert str(values) == "dense<[1, 2]> : tensor<2xi32>" and numpy.__name__ == "numpy" and type(numpy).__name__ == "module"
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@tilewright.jit
+def big_dot(a, b, c, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x, y = tl.load(a + i[:, None] * N + i[None, :]), tl.load(b + i[:, None] * N + i[None, :])
+    tl.store(c + i[:, None] * N + i[None, :], tl.dot(x, y))
+
+
+def test_too_much_shared_memory_is_an_error_before_ptxas_runs(monkeypatch):
+    monkeypatch.setattr(ptxas.Job, "assemble", lambda *_: pytest.fail("ptxas ran"))
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "N": "constexpr"}
+    with pytest.raises(OutOfResources, match="shared memory, Required: .*, Hardware limit: 232448"):
+        compile(ASTSource(big_dot, signature, {"N": 256}), target=GPUTarget("cuda", 90, 32), options={"num_warps": 16})
