@@ -16,6 +16,7 @@ from tilewright.runtime.interpreter.numpy_builder import NumpyBuilder
 from tilewright.runtime.interpreter.values import from_real, numpy_dtype, real_values
 
 _MANTISSA = {"fp64": 52, "fp32": 23, "fp16": 10, "bf16": 7, "fp8e5": 2, "fp8e4nv": 3, "fp8e4b15": 3}
+_LARGEST = {"fp64": 1.7e308, "fp32": 3.4e38, "bf16": 3.3e38, "fp16": 65504.0}
 # Units in the last place that a function may be off in fp32
 _FUNCTIONS = {"exp": 6.0, "exp2": 4.0, "log": 4.0, "log2": 4.0, "sin": 4.0, "cos": 4.0, "sqrt": 3.0, "rsqrt": 3.0, "erf": 4.0}
 # Relative error of a product of matrices, by precision of fp32 operands or by the operands' type
@@ -90,27 +91,41 @@ class PerturbedBuilder(NumpyBuilder):
             garbage = np.full_like(loaded, np.nan)
         return np.where(mask, loaded, garbage)
 
-    def _region(self, run, sources: list, types: list) -> list:
-        """Reductions and scans: floats are off before, in and after the combinations, which stand in any order."""
-        varied = [
-            self._vary(np.asarray(h), ty, 3.0) if ty.scalar.is_floating() and not ty.scalar.is_fp8() and self.rounds else h
-            for h, ty in zip(sources, types, strict=True)
-        ]
+    def _region(self, run, sources: list, types: list, axis: int, keeps_axis: bool) -> list:
+        """Reductions and scans that round: floats are off before and in the combinations, which stand in any order. What overflows in some
+        order may be anything."""
+        floats = [ty.scalar.is_floating() and not ty.scalar.is_fp8() and self.rounds for ty in types]
+        varied = [self._vary(np.asarray(h), ty, 3.0) if f else h for h, ty, f in zip(sources, types, floats, strict=True)]
         self.in_region += 1
         try:
-            return run(varied)
+            results = run(varied)
         finally:
             self.in_region -= 1
+        return [
+            self._overflowing(r, h, ty, axis, keeps_axis) if f else r for r, h, ty, f in zip(results, sources, types, floats, strict=True)
+        ]
+
+    def _overflowing(self, result: np.ndarray, source: np.ndarray, ty: Any, axis: int, keeps_axis: bool) -> np.ndarray:
+        """`result` of a reduction of `source` along an axis, NaN at random where the sum of magnitudes does not fit the type."""
+        numbers = np.abs(real_values(source, ty)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            total = np.where(np.isfinite(numbers), numbers, 0.0).sum(axis - len(ty.shape), keepdims=keeps_axis)
+        unsure = total > _LARGEST[ty.scalar.name]
+        if not unsure.any():
+            return result
+        unsure = np.broadcast_to(unsure, result.shape) & (self.rng.random(result.shape) < 0.5)
+        values = np.where(unsure, np.nan, real_values(result, ty))
+        return values.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(values, ty)
 
     rounds = True
 
     def reduce(self, sources, axis, combine, types, tys, **facts):
         self.rounds = self._rounds(combine, types)
-        return self._region(lambda s: NumpyBuilder.reduce(self, s, axis, combine, types, tys, **facts), sources, types)
+        return self._region(lambda s: NumpyBuilder.reduce(self, s, axis, combine, types, tys, **facts), sources, types, axis, False)
 
     def scan(self, sources, axis, reverse, combine, types):
         self.rounds = self._rounds(combine, types)
-        return self._region(lambda s: NumpyBuilder.scan(self, s, axis, reverse, combine, types), sources, types)
+        return self._region(lambda s: NumpyBuilder.scan(self, s, axis, reverse, combine, types), sources, types, axis, True)
 
     def _rounds(self, combine, types) -> bool:
         """Whether combining rounds: whether it computes other values than it is given."""
