@@ -217,15 +217,20 @@ def wgmma_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         inline_asm(ctx, text, "~{memory}", (), None)
         return values
     waited = [values[i] for i in pending]
-    key = f"wgmma_wait.{number}." + ".".join(str(v.type).replace(" ", "") for v in waited)
+    # ptxas moves a wait up past whatever it does not depend on, so that nothing runs beside the wgmmas. Other values that pass through
+    # the wait should be computed before it: a volatile load holds it there.
+    held = [ctx.shared_base] if any(not _may_be_pending(op.operands[i]) for i in pending) else []
+    key = f"wgmma_wait.{number}." + ".".join(str(v.type).replace(" ", "") for v in [*waited, *held])
     result_type = waited[0].type if len(waited) == 1 else ctx.types.struct(*[v.type for v in waited])
 
     def build(inner: LoweringContext, arguments: list[ir.Value]) -> ir.Value:
+        arguments, base = arguments[: len(waited)], arguments[len(waited) :]
         words = [list(_words(inner, v)) for v in arguments]
         flat = [w for group in words for w in group]
         letters = ["r" if w.type == inner.types.i32 else "f" for w in flat]
-        constraints = ",".join([f"={c}" for c in letters] + [str(i) for i in range(len(flat))] + ["~{memory}"])
-        outs = iter(inline_asm_multi(inner, text, constraints, flat, [w.type for w in flat]))
+        constraints = ",".join([f"={c}" for c in letters] + [str(i) for i in range(len(flat))] + ["r"] * len(base) + ["~{memory}"])
+        hold = f"{{ .reg .b32 unused; ld.volatile.shared.b32 unused, [${2 * len(flat)}]; }} " if base else ""
+        outs = iter(inline_asm_multi(inner, hold + text, constraints, [*flat, *base], [w.type for w in flat]))
         results = [
             vectors.from_words(inner, [next(outs) for _ in group], *inner.types.parts(v.type))
             for group, v in zip(words, arguments, strict=True)
@@ -237,10 +242,16 @@ def wgmma_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
             packed = inner.emit("llvm.insertvalue", result_type, (packed, value), inner.types.position(i))
         return packed
 
-    out = ctx.helper(key, result_type, waited, build)
+    out = ctx.helper(key, result_type, [*waited, *held], build)
     for position, i in enumerate(pending):
         values[i] = out if len(pending) == 1 else ctx.emit("llvm.extractvalue", waited[position].type, (out,), ctx.types.position(position))
     return values
+
+
+def _may_be_pending(value: ir.Value) -> bool:
+    """Whether a value that passes through a wait is a wgmma's accumulator, as far as its block shows."""
+    owner = value.owner
+    return isinstance(owner, ir.Block) or owner.operation.name in ("tilegpu.wgmma", "scf.for", "scf.while", "scf.if")
 
 
 def _words(ctx: LoweringContext, vector: ir.Value) -> list[ir.Value]:
