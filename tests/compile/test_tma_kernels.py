@@ -176,6 +176,17 @@ def test_attention_is_made_of_tma_and_wgmma(stages):
     assert "cp.async.cg" not in ptx and "ld.global" not in ptx and "st.global" not in ptx
 
 
+def test_softmax_is_held_above_the_wait_for_the_second_product():
+    """Without the load, ptxas moves the wait in front of the softmax."""
+    types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
+    kernel = compiled(attention, types, {"D": 64, "BM": 128, "BN": 64}, num_warps=8, num_stages=3)
+    assert_clean(kernel)
+    loop = kernel.asm["ptx"].split("mbarrier.try_wait.parity")[-2]
+    held = loop.index("ld.volatile.shared")
+    assert loop.index("wgmma.wait_group.sync.aligned 1;") < loop.index("ex2.approx") < loop.rindex("ex2.approx") < held
+    assert loop.index("wgmma.wait_group.sync.aligned 0;") - held < 100 < loop.index("cvt.rn.f16x2") - held
+
+
 def test_no_tma_before_sm_90():
     constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "TRANSPOSED": True}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, arch=80)
