@@ -149,13 +149,18 @@ class JITFunction(KernelInterface, KernelFunction):
         run = kernel.run
         stream = driver.active.get_current_stream(device)
         values = list(bound.values())
+        by_tma = run.takes(values)
+        if not by_tma:
+            kernel = self._compiled(device, bound, {**options, "tma": False}, warmup=False)[0]
+            run = kernel.run
         enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
         if enter.calls or leave.calls:
             metadata = kernel.launch_metadata(size, stream, *values)
             run(*size, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *values)
         else:
             run(*size, stream, kernel.function, kernel.packed_metadata, None, None, None, *values)
-            self._prepare_fast(bound, options, kinds, kernel, device)
+            if by_tma:
+                self._prepare_fast(bound, options, kinds, kernel, device)
         return kernel
 
     def _prepare_fast(self, bound: dict[str, Any], options: dict[str, Any], kinds: list[Any], kernel: CompiledKernel, device: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .arrays import is_array, on_gpu, pointer_and_code
 from .drivers import libcuda
-from .tensor_maps import MAX_CACHED, TENSOR_MAP_BYTES, TensorMaps
+from .tensor_maps import MAX_CACHED, TENSOR_MAP_BYTES, TensorMapError, TensorMaps
 
 #: type of the signature -> format of `struct`; bf16 is packed as its bits.
 FORMATS = {"u1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
@@ -249,6 +249,17 @@ class GenericLauncher:
         if status:
             self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
         frames.append(frame)
+
+    def takes(self, args: Sequence[Any]) -> bool:
+        """Whether TMA can access the arrays as the kernel does. Raises what `launch` raises for arguments that are wrong otherwise."""
+        if not self.descriptors:
+            return True
+        leaves = flatten(self.kinds, args, self.names)
+        try:
+            self._tensor_maps(leaves, [convert(*leaf, self.driver.is_accessible) for leaf in leaves])
+        except TensorMapError:
+            return False
+        return True
 
     def _tensor_maps(self, leaves: Sequence[tuple[str, Any, str]], values: Sequence[Any]) -> tuple[bytes, ...]:
         """The tensor maps that the kernel takes behind its other parameters."""

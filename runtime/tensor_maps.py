@@ -2,7 +2,8 @@
 
 The compiler leaves `tma_descriptors` in a kernel's metadata: for each of the parameters of 128 bytes that follow the others, expressions
 over those for the array's address, shape and strides (`compiler/analysis/host_values.py`), and the box that the kernel's copies move. A map
-is made when arguments are seen for the first time; launches with the same ones find it in a dictionary.
+is made when arguments are seen for the first time; launches with the same ones find it in a dictionary. Where TMA's rules forbid one,
+`@jit` launches a kernel that was compiled with `tma=False`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ Encode = Callable[[dict[str, Any], int, list[int], list[int]], bytes]
 """(entry of `tma_descriptors`, address, shape, strides in bytes without the last) -> the tensor map."""
 
 
+class TensorMapError(ValueError):
+    """An array that TMA cannot access, or not as the kernel does."""
+
+
 class TensorMaps:
     """The tensor maps of one kernel. `used` are the numbers of the parameters that they depend on."""
 
@@ -41,7 +46,7 @@ class TensorMaps:
         return tuple([values[number] for number in self.used])
 
     def of(self, values: Sequence[Any]) -> tuple[bytes, ...]:
-        """The maps for the values of the kernel's parameters. Raises ValueError, naming the argument, for what TMA cannot access."""
+        """The maps for the values of the kernel's parameters. Raises TensorMapError, naming the argument."""
         key = self.key(values)
         found = self.made.get(key)
         if found is None:
@@ -80,8 +85,8 @@ class TensorMaps:
                 )
         return self.encode(descriptor, base, shape, [stride * size for stride in strides])
 
-    def _error(self, descriptor: dict[str, Any], what: str) -> ValueError:
-        return ValueError(f"kernel {self.kernel}: the tensor descriptor of {self._named(descriptor['base'])} cannot be used: {what}")
+    def _error(self, descriptor: dict[str, Any], what: str) -> TensorMapError:
+        return TensorMapError(f"kernel {self.kernel}: the tensor descriptor of {self._named(descriptor['base'])} cannot be used: {what}")
 
     def _named(self, expression: str) -> str:
         """An expression with the names of the arguments."""

@@ -137,7 +137,7 @@ def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None
         parsed = make_backend(target).parse_options(options or {})
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
-        metadata["tma_descriptors"] = descriptors or []
+        metadata["tma_descriptors"] = descriptors if descriptors and parsed.tma else []
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

@@ -88,8 +88,16 @@ def test_generated_code_launches_known_arguments(gpu, monkeypatch):
     ],
 )
 def test_rules_of_tma(gpu, x, m, n, text):
+    """Where they are broken, `@jit` launches a kernel without TMA; the kernel itself says what is wrong."""
+    launch = jit(kernel)
+    arguments = Tensor(x, "float16"), Tensor(4096, "float16"), m, n
+    plain = launch[(1,)](*arguments, B=64)
+    assert not plain.metadata.tma and not gpu.launches[-1]["maps"]
+    aligned = launch[(1,)](Tensor(4096, "float16"), Tensor(4096, "float16"), 128, 256, B=64)
+    assert aligned.metadata.tma and len(gpu.launches[-1]["maps"]) == 2
+    assert launch[(1,)](*arguments, B=64) is plain
     with pytest.raises(ValueError, match=text):
-        jit(kernel)[(1,)](Tensor(x, "float16"), Tensor(4096, "float16"), m, n, B=64)
+        aligned[(1,)](*arguments, 64)
 
 
 def test_no_map_of_no_array(gpu):

@@ -30,7 +30,9 @@ IGNORED = {
 
 @dataclass(frozen=True)
 class NvidiaOptions:
-    """Compile options of one kernel: `num_warps` of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread."""
+    """Compile options of one kernel: `num_warps` of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread.
+
+    With `tma`, tensor descriptors may become TMA copies, which require aligned arrays."""
 
     num_warps: int = 4
     num_stages: int = 3
@@ -45,6 +47,7 @@ class NvidiaOptions:
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
     clc: bool = False
+    tma: bool = True
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4b15")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"

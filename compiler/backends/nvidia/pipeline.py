@@ -20,7 +20,7 @@ def ttir(options: NvidiaOptions) -> list[Entry]:
     return [
         "inline",
         "symbol-dce",
-        ("tile-host-descriptors", {"target": _target(options), "num_ctas": options.num_ctas}),
+        *([("tile-host-descriptors", {"target": _target(options), "num_ctas": options.num_ctas})] if options.tma else []),
         "tile-lower-descriptors",
         "canonicalize",
         "cse",
