@@ -1,4 +1,4 @@
-"""Which loops of a kernel can have their copies made by warps of their own, and whether that pays: what `tilegpu-warp-specialize` decides by.
+"""Which loops of a kernel can have their copies made by warps of their own, and whether that pays, for `tilegpu-warp-specialize`.
 
 A *site* is an innermost loop whose wgmmas read blocks that tensor descriptors load in it. The producer runs the slice of the kernel that
 computes where those blocks lie, so all of that must be scalars, and nothing in the kernel may write what it loads.
@@ -26,9 +26,9 @@ from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
 #: Warps of the producer: setmaxnreg is for whole warpgroups.
 PRODUCER_WARPS = 4
-#: Consumer warps -> (registers of a consumer thread, those of a producer thread, CTAs for which a multiprocessor has registers then). At
-#: launch every thread has its share of the 65,536 registers in steps of 8, and the sum must not grow.
-REGISTERS = {4: (232, 24, 2), 8: (240, 24, 1)}
+#: Consumer warps -> registers of (a consumer thread, a producer thread). At launch every thread has its share of the 65,536 registers in
+#: steps of 8, and the sum must not grow: 3 x 168 >= 2 x 240 + 24. One consumer warpgroup has as many as a thread can have anyway (0).
+REGISTERS = {4: (0, 0), 8: (240, 24)}
 #: 32-bit registers of a consumer thread that accumulators and a delayed wgmma's left operand may take.
 _MAX_OPERAND_REGISTERS = 176
 #: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
@@ -227,8 +227,8 @@ def _inside_structured(op: ir.Operation) -> bool:
 
 
 def _block(loop: Loop, position: int, unused: list[int]) -> tuple[Block, tuple[int, int]] | None:
-    """Return a load as a block, with the positions of the first and the last wgmma that reads it; None unless it is only read by wgmmas, from
-    a buffer as TMA writes it."""
+    """Return a load as a block, with the positions of the first and the last wgmma that reads it; None unless only wgmmas read it, from a
+    buffer as TMA writes it."""
     load = loop.ops[position]
     shape, element, layout = tile.desc_info(load.operands[0].type)
     alloc = None
@@ -271,8 +271,8 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
 
 
 def _starts_from_zero(loop: Loop, delayed: Delayed) -> bool:
-    """Whether the accumulator of a delayed wgmma is zero in front of the loop: then its first result, of operands that do not exist yet, can
-    be ignored."""
+    """Whether the accumulator of a delayed wgmma is zero in front of the loop: then its first result, of operands that do not exist yet,
+    can be ignored."""
     owner = loop.inits[delayed.carried].owner
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
         return False

@@ -88,6 +88,8 @@ class _SiteLoop:
     """The rewriting of one site: live operations move to a new loop beside the old one."""
 
     def __init__(self, site: Site, ring: Ring, place: Place):
+        # Read again: what stands in front of the loop may have been rewritten.
+        site.loop = Loop(site.loop.op)
         self.site = site
         self.loop = site.loop
         self.ring = ring
@@ -102,21 +104,35 @@ class _SiteLoop:
         live, kept = loop.live(gone)
         live -= {p for d in site.delayed for p in (d.issue, d.wait, *d.views)}
         kept = sorted(kept - {d.carried for d in site.delayed})
-        late = [v for d in site.delayed for v in delayed_wgmma.initial_operands(before, loop, d)]
+        results = kept + [d.carried for d in site.delayed]
+        # What is in flight behind the loop must not meet the values of a loop that did not run.
+        ran = compare(before, _SLT, loop.lower, loop.upper)
+        types = [loop.inits[i].type for i in results] + [v.type for v in flat([self.place])]
+        branch = before.op("scf.if", types, [ran], regions=2)
+        inside = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), loop.op.location)
+        new = self._make_loop(inside, sorted(live), kept)
+        place, last = unflat(list(new.results)[-4:])
+        late = self._finish(inside, list(new.results)[len(kept) : -4], last)
+        inside.op("scf.yield", [], [*list(new.results)[: len(kept)], *late, *flat([place])])
+        otherwise = Builder(ir.InsertionPoint(branch.regions[1].blocks.append()), loop.op.location)
+        otherwise.op("scf.yield", [], [*(loop.inits[i] for i in results), *flat([self.place])])
+        for i, result in zip(results, branch.results, strict=False):
+            loop.op.results[i].replace_all_uses_with(result)
+        loop.op.erase()
+        return Place(*list(branch.results)[-2:])
+
+    def _make_loop(self, build: Builder, live: list[int], kept: list[int]) -> ir.Operation:
+        """Create the new loop; it carries the values `kept`, the operands of delayed wgmmas, and two places."""
+        loop = self.loop
+        late = [v for d in self.site.delayed for v in delayed_wgmma.initial_operands(build, loop, d)]
         # The place of the iteration before is carried too: what that one left in flight still reads its slot.
-        places = [self.place, self.place]
-        inits = [*(loop.inits[i] for i in kept), *late, *flat(places)]
+        inits = [*(loop.inits[i] for i in kept), *late, *flat([self.place, self.place])]
         types = [v.type for v in inits]
         attributes = {name: loop.op.attributes[name] for name in loop.op.attributes}
-        new = before.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
+        new = build.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(loop.iv.type, *types, arg_locs=[loop.op.location] * (len(types) + 1))
-        self._fill(block, sorted(live), kept)
-        for position, i in enumerate(kept):
-            loop.op.results[i].replace_all_uses_with(new.results[position])
-        place, last = unflat(list(new.results)[-4:])
-        self._finish(Builder.after(new), list(new.results)[len(kept) : -4], last)
-        loop.op.erase()
-        return place
+        self._fill(block, live, kept)
+        return new
 
     def _fill(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
         loop, site = self.loop, self.site
@@ -217,32 +233,22 @@ class _SiteLoop:
             results.append(delayed_wgmma.issue(build, loop, delayed, right, late[2 * n], late[2 * n + 1], counts))
         return results
 
-    def _finish(self, build: Builder, late: list[ir.Value], last: Place) -> None:
-        """Behind the loop: the delayed wgmmas of its last iteration, and the slots that are still held."""
+    def _finish(self, build: Builder, late: list[ir.Value], last: Place) -> list[ir.Value]:
+        """Behind the loop: release the slots still held; issue the delayed wgmmas of its last iteration and return their results."""
         loop, site = self.loop, self.site
-        if not (site.delayed or site.in_flight):
-            return
-        ran = compare(build, _SLT, loop.lower, loop.upper)
         if site.in_flight:
             for group in site.groups:
-                self._release(build, group, last.slot, ran)
+                self._release(build, group, last.slot, None)
         if not site.delayed:
-            return
-        types = [late[2 * n + 1].type for n in range(len(site.delayed))]
-        branch = build.op("scf.if", types, [ran], regions=2)
-        inside = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), loop.op.location)
-        length = inside.binary("arith.subi", loop.upper, loop.lower)
-        counts = compare(inside, _SGT, length, loop.step)
+            return []
+        length = build.binary("arith.subi", loop.upper, loop.lower)
+        counts = compare(build, _SGT, length, loop.step)
         results = []
         for n, delayed in enumerate(site.delayed):
             group = next(g for g in site.groups if g.delayed is delayed)
-            (slot,) = self._wait_full(inside, group, last)
-            right = delayed_wgmma.last_right_operand(inside, loop, delayed, slot)
-            result = delayed_wgmma.issue(inside, loop, delayed, right, late[2 * n], late[2 * n + 1], counts)
-            results.append(inside.value("tilegpu.wgmma_wait", result.type, [result], {"num": i32_attr(0, self.context)}))
-            self._release(inside, group, last.slot, None)
-        inside.op("scf.yield", [], results)
-        otherwise = Builder(ir.InsertionPoint(branch.regions[1].blocks.append()), loop.op.location)
-        otherwise.op("scf.yield", [], [loop.inits[d.carried] for d in site.delayed])
-        for delayed, result in zip(site.delayed, branch.results, strict=True):
-            loop.op.results[delayed.carried].replace_all_uses_with(result)
+            (slot,) = self._wait_full(build, group, last)
+            right = delayed_wgmma.last_right_operand(build, loop, delayed, slot)
+            result = delayed_wgmma.issue(build, loop, delayed, right, late[2 * n], late[2 * n + 1], counts)
+            results.append(build.value("tilegpu.wgmma_wait", result.type, [result], {"num": i32_attr(0, self.context)}))
+            self._release(build, group, last.slot, None)
+        return results

@@ -18,8 +18,8 @@ _EQ = 0
 
 @dataclass
 class Ring:
-    """The rings of one site: for each of its groups the buffers of the blocks, an mbarrier a slot that says that they are full, and one that
-    says that they are empty. All have `slots` slots and move on together."""
+    """The rings of one site: for each of its groups the buffers of the blocks, and for each slot an mbarrier that says that they are full
+    and one that says that they are empty. All have `slots` slots and move on together."""
 
     slots: int
     buffers: list[list[ir.Value]]

@@ -1,8 +1,8 @@
 """`tilegpu-warp-specialize`: copies by a producer, dots and all else by consumers.
 
 Before: `tilegpu-lower-dots` and `tilegpu-place-descriptors` have run; loops are not pipelined yet.
-After: in kernels for which `analysis.specialization` decides so, `tilegpu.warp_specialize` holds the kernel's body but for scalars that both
-roles need:
+After: in kernels for which `analysis.specialization` decides so, `tilegpu.warp_specialize` holds all of the body but scalars that
+both roles need:
 
     consumer (the kernel's warps)              producer (one thread of one more warpgroup), the same loops
     for …:                                     for …:
@@ -14,8 +14,7 @@ roles need:
 Blocks that the same wgmmas read share a `full` and an `empty` mbarrier for each slot; one thread of each consumer warpgroup arrives. Both
 roles carry the number of the slot and the parity of its phase through all loops, so the producer runs ahead into the next tile of a
 persistent kernel. Consumers meet at barriers of their own only where their own exchange asks for one.
-The module has `tilegpu.total_warps`, the warps that are launched (`tilegpu.num_warps` stays that of the layouts, and of the consumers), and
-`tilegpu.min_ctas`, the CTAs whose registers a multiprocessor must have room for.
+The module has `tilegpu.total_warps`, the warps that are launched (`tilegpu.num_warps` stays that of the layouts, and of the consumers).
 
 A wgmma that works on another one's result runs an iteration late (see `tilegpu-pipeline`). What it multiplies in the first iteration does
 not exist yet: that product is ignored by the second iteration's.
@@ -23,15 +22,12 @@ not exist yet: that product is ignored by the second iteration's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import is_cheap
 from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
-from tilewright.dialects import tilegpu
 
 from .building import Builder, collect, i32_array, i32_attr, is_public
 from .consumer_role import consume
@@ -44,9 +40,7 @@ _WARPS_PER_GROUP = 4
 
 
 @register("tilegpu-warp-specialize")
-def warp_specialize(
-    module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, automatic: bool = False
-) -> None:
+def warp_specialize(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, automatic: bool = False) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `automatic` allows it for loops
     without the attribute `tile.warp_specialize`."""
     functions = [f for f in collect(module, "func.func") if len(f.regions[0].blocks)]
@@ -57,7 +51,6 @@ def warp_specialize(
     if plan is not None:
         _Partition(functions[0], plan, num_warps).run()
         module.attributes["tilegpu.total_warps"] = i32_attr(num_warps + PRODUCER_WARPS, module.context)
-        module.attributes["tilegpu.min_ctas"] = i32_attr(REGISTERS[num_warps][2], module.context)
 
 
 class _Partition:
@@ -75,7 +68,6 @@ class _Partition:
         own = self._of_consumers(body)
         build = Builder(ir.InsertionPoint(end), end.location)
         rings = self._make_rings(build)
-        consumer_registers, producer_registers, _ = REGISTERS[self.num_warps]
         roles = build.op(
             "tilegpu.warp_specialize",
             [],
@@ -83,7 +75,7 @@ class _Partition:
             {
                 "roles": ir.ArrayAttr.get([ir.StringAttr.get(name, self.context) for name in ("consumer", "producer")], self.context),
                 "warps": i32_array([self.num_warps, PRODUCER_WARPS], self.context),
-                "registers": i32_array([consumer_registers, producer_registers], self.context),
+                "registers": i32_array(REGISTERS[self.num_warps], self.context),
             },
             regions=2,
         )

@@ -17,6 +17,8 @@ from tilewright.compiler.lowering.lower import lower_to_llvm
 from tilewright.dialects import context
 from tilewright.runtime.tensor_maps import TensorMaps
 
+WARPGROUP = 128
+
 
 def passes_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any], arch: int = 90, **options: Any) -> tuple[Any, Any]:
     """(module with shared memory and barriers placed, options). Pointers and integers of the signature count as multiples of 16."""
@@ -35,16 +37,24 @@ def passes_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any],
 
 
 def run_kernel(
-    kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], types: dict[str, str], **options: Any
+    kernel: Any,
+    grid: tuple[int, ...],
+    arguments: dict[str, Any],
+    constants: dict[str, Any],
+    types: dict[str, str],
+    seed: int | None = None,
+    **options: Any,
 ) -> None:
     """Run every program of the grid in turn. `arguments` in the order of the kernel's parameters; arrays are changed in place. `types` is
-    the signature of the arrays and whatever else is no i32."""
+    the signature of the arrays and whatever else is no i32. With a `seed` warpgroups run apart, in turns that it chooses."""
     signature = {name: types.get(name, "i32") for name in arguments}
     module, parsed = passes_of(kernel, signature, constants, **options)
     maps = TensorMaps(kernel.__name__, tensor_maps.descriptors(module.operation), [*signature.values()], [*signature], _encode)
     lowered = lower_to_llvm(module, GPUTarget("cuda", parsed.capability, 32), parsed)
     with context():
-        simulator = Simulator(lowered, 32 * parsed.num_warps)
+        attributes = module.operation.attributes
+        warps = attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in attributes else parsed.num_warps
+        simulator = Simulator(lowered, 32 * warps, part=None if seed is None else WARPGROUP, seed=seed or 0)
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
             simulator.program = (x, y, z)
             simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))

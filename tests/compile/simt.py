@@ -7,10 +7,12 @@ threads. Memory is one array of bytes for global and one for shared memory, addr
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from mlir import ir
 from simt_matrix import run_matrix_asm
+from simt_roles import Turns
 from simt_tma import TensorMap, TmaState, run_tma_asm
 
 WARP = 32
@@ -63,10 +65,12 @@ def from_bytes(data: np.ndarray, count: int, name: str) -> np.ndarray:
 
 
 class Simulator:
-    """One program of a module of LLVM ops."""
+    """One program of a module of LLVM ops. All threads run in lockstep; with `part` that many do, and the parts take turns by `seed`."""
 
-    def __init__(self, module: ir.Module, threads: int, shared: int = 232 * 1024) -> None:
+    def __init__(self, module: ir.Module, threads: int, shared: int = 232 * 1024, part: int | None = None, seed: int = 0) -> None:
         self.module = module  # keeps the operations alive
+        self.part = part
+        self.turns = None if part is None else Turns(seed)
         self.threads = threads
         self.shared = np.zeros(shared, np.uint8)
         self.memory = np.zeros(0, np.uint8)
@@ -94,10 +98,19 @@ class Simulator:
         self.tma = TmaState(maps(values))
         values += range(len(self.tma.maps))
         rows = [np.full(self.threads, v, dtype_of(t)) for v, t in zip(values, types, strict=True)]
-        self.call(func, rows, np.ones(self.threads, bool))
+        if self.part is None:
+            self.call(func, rows, np.ones(self.threads, bool))
+        else:
+            masks = [np.arange(self.threads) // self.part == i for i in range(self.threads // self.part)]
+            self.turns.run([partial(self.call, func, rows, mask) for mask in masks])
         assert not self.tma.stores, "a kernel ended before TMA had read its buffers"
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
+
+    def meet(self, barrier: int, threads: int, active: np.ndarray) -> None:
+        """A barrier."""
+        if self.turns is not None:
+            self.turns.meet(barrier, threads, int(active.sum()))
 
     def call(self, func: ir.Operation, arguments: list, active: np.ndarray):
         """Run a function for the `active` threads; returns what it returns."""
@@ -160,8 +173,10 @@ class Frame:
             return simulator.call(simulator.functions[callee], operands, active)
         if name == "llvm.call_intrinsic":
             intrinsic = ir.StringAttr(op.attributes["intrin"]).value
+            if intrinsic == "llvm.nvvm.barrier.cta.sync.aligned.count":
+                return simulator.meet(int(operands[0][0]), int(operands[1][0]), active)
             if "matrix" in intrinsic:
-                return move_matrices(simulator, intrinsic, operands)
+                return move_matrices(simulator, intrinsic, operands, active)
             return INTRINSICS[intrinsic](operands)
         if name == "llvm.inline_asm":
             return run_asm(simulator, op, operands, active)
@@ -174,6 +189,8 @@ class Frame:
         if name == "llvm.store":
             store(memory_of(simulator, op.operands[1]), operands[1], operands[0], element_of(op.operands[0].type)[1], active)
             return None
+        if name == "nvvm.barrier0":
+            return simulator.meet(0, simulator.threads, active)
         if name.startswith("nvvm."):
             return special_register(simulator, name)
         return OPS[name](op, *operands)
@@ -207,8 +224,6 @@ def store(memory: np.ndarray, address: np.ndarray, value: np.ndarray, element: s
 
 
 def special_register(simulator: Simulator, name: str):
-    if name == "nvvm.barrier0":
-        return None
     register = name.removeprefix("nvvm.read.ptx.sreg.")
     if register == "tid.x":
         return np.arange(simulator.threads, dtype=np.int32)
@@ -407,7 +422,7 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
         return None
     if "mma" in text and (outputs or "mma_async" in text):
         return run_matrix(simulator, text, constraints, operands)
-    if text.startswith(("cp.async.commit_group", "cp.async.wait_group", "fence", "wgmma")):
+    if text.startswith(("cp.async.commit_group", "cp.async.wait_group", "fence", "wgmma", "setmaxnreg")):
         return None
     if match := re.fullmatch(r"redux\.sync\.(\w+)\.(\w)32 \$0, \$1, 0xffffffff;", text):
         groups = operand(1).reshape(-1, WARP).view(np.uint32 if match[2] == "u" else np.int32)
@@ -433,21 +448,22 @@ def run_matrix(simulator: Simulator, text: str, constraints: str, operands: list
     return signed if len(signed) > 1 else signed[0]
 
 
-def move_matrices(simulator: Simulator, name: str, operands: list):
+def move_matrices(simulator: Simulator, name: str, operands: list, active: np.ndarray | None = None):
     """ldmatrix and stmatrix: row r of matrix i is at the address that lane 8 i + r gives."""
     count = int(re.search(r"\.x(\d)", name)[1])
     address = operands[0]
-    assert (address % 16 == 0).all(), "misaligned row"
-    everyone = np.ones(simulator.threads // WARP * 8, bool)
+    if active is None:
+        active = np.ones(simulator.threads, bool)
+    assert (address[active] % 16 == 0).all(), "misaligned row"
     words = []
     for i in range(count):
         lanes = (np.arange(0, simulator.threads, WARP)[:, None] + 8 * i + np.arange(8)).ravel()
         if "stmatrix" in name:
             matrix = np.ascontiguousarray(np.broadcast_to(operands[1 + i], simulator.threads)).view(np.uint16).reshape(-1, 8, 8)
             rows = matrix.transpose(0, 2, 1) if ".trans" in name else matrix
-            store(simulator.shared, address[lanes], np.ascontiguousarray(rows).reshape(-1, 8).view(np.int16), "i16", everyone)
+            store(simulator.shared, address[lanes], np.ascontiguousarray(rows).reshape(-1, 8).view(np.int16), "i16", active[lanes])
             continue
-        matrix = load(simulator.shared, address[lanes], 8, "i16", everyone).reshape(-1, 8, 8)
+        matrix = load(simulator.shared, address[lanes], 8, "i16", active[lanes]).reshape(-1, 8, 8)
         rows = matrix.transpose(0, 2, 1) if ".trans" in name else matrix
         words.append(np.ascontiguousarray(rows).reshape(-1, 2).view(np.int32)[:, 0])
     return None if not words else words if count > 1 else words[0]

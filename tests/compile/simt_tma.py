@@ -82,6 +82,7 @@ class TmaState:
 
 INIT = re.compile(r"@\$1 mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
 EXPECT = re.compile(r"@\$1 mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], (\d+);")
+ARRIVE = re.compile(r"@\$1 mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\], (\d+);")
 LOAD = re.compile(r"@\$3 cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
 STORE = re.compile(r"@\$2 cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
 REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -103,9 +104,16 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             mbarrier.arrivals += 1
             mbarrier.bytes += int(match[1])
         return True
+    if match := ARRIVE.fullmatch(text):
+        for thread in np.flatnonzero(active & operand(1)):
+            mbarrier = state.mbarriers[int(operand(0)[thread])]
+            mbarrier.arrivals += int(match[1])
+            mbarrier.advance()
+        return True
     if "mbarrier.try_wait.parity" in text:
-        for thread in np.flatnonzero(active & operand(2)):
-            _wait(state.mbarriers[int(operand(0)[thread])], int(operand(1)[thread]))
+        chosen = active & operand(2)
+        for address, parity in {(int(a), int(p)) for a, p in zip(operand(0)[chosen], operand(1)[chosen], strict=True)}:
+            _wait(simulator, state.mbarriers[address], parity)
         return True
     if match := LOAD.fullmatch(text):
         for thread in np.flatnonzero(active & operand(3)):
@@ -130,7 +138,9 @@ def finish(state: TmaState) -> None:
     state.stores.clear()
 
 
-def _wait(mbarrier: Mbarrier, parity: int) -> None:
+def _wait(simulator, mbarrier: Mbarrier, parity: int) -> None:
+    if simulator.turns is not None:
+        simulator.turns.wait_until(lambda: mbarrier.phase != parity)
     assert mbarrier.phase != parity, "waits for a phase that never ends"
     for copy in mbarrier.copies:
         copy()

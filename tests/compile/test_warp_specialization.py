@@ -1,0 +1,186 @@
+"""Kernels with roles of warps: their results on the test machine, with warpgroups that run apart, and what they are made of."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernel_harness import passes_of, run_kernel
+
+import tilewright
+import tilewright.compiler
+import tilewright.language as tl
+from tilewright.backends.compiler import GPUTarget
+
+
+@tilewright.jit
+def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, WS: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    for t in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, STEP, warp_specialize=WS):
+        row = t // across * BM
+        col = t % across * BN
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            acc = tl.dot(a.load([row, k * BK]), b.load([col, k * BK]).T, acc)
+        c.store([row, col], acc.to(C.dtype.element_ty))
+
+
+@tilewright.jit
+def attention(Q, K, V, OUT, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, WS: tl.constexpr):
+    first = tl.program_id(0) * BM
+    rows = first + tl.arange(0, BM)
+    q = tl.make_tensor_descriptor(Q, shape=[S, D], strides=[D, 1], block_shape=[BM, D]).load([first, 0])
+    keys = tl.make_tensor_descriptor(K, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    values = tl.make_tensor_descriptor(V, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    out = tl.make_tensor_descriptor(OUT, shape=[S, D], strides=[D, 1], block_shape=[BM, D])
+    m = tl.full((BM,), -float("inf"), tl.float32)
+    d = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for n in tl.range(0, first + BM if CAUSAL else S, BN, warp_specialize=WS):
+        s = tl.dot(q, keys.load([n, 0]).T)
+        if CAUSAL:
+            s = tl.where(rows[:, None] >= (n + tl.arange(0, BN))[None, :], s, -1e6)
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.math.exp2(s - new[:, None])
+        scale = tl.math.exp2(m - new)
+        d = d * scale + tl.sum(p, 1)
+        v = values.load([n, 0])
+        acc = tl.dot(p.to(v.dtype), v, acc * scale[:, None])
+        m = new
+    out.store([first, 0], (acc / d[:, None]).to(OUT.dtype.element_ty))
+
+
+@tilewright.jit
+def two_products(A, B, C, OUT, K1, K2, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Two loops of one kind of ring, the second only where its extent is not zero."""
+    a = tl.make_tensor_descriptor(A, shape=[BM, K1], strides=[K1, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[BN, K1], strides=[K1, 1], block_shape=[BN, BK])
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K1, BK, warp_specialize=True):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    if K2 > 0:
+        c = tl.make_tensor_descriptor(C, shape=[BN, K1], strides=[K1, 1], block_shape=[BN, BK])
+        for k in tl.range(0, K2, BK, warp_specialize=True):
+            acc = tl.dot(a.load([0, k]), c.load([0, k]).T, acc)
+    rows = tl.arange(0, BM)
+    cols = tl.arange(0, BN)
+    tl.store(OUT + rows[:, None] * BN + cols[None, :], acc)
+
+
+HALF = {"A": "*fp16", "B": "*fp16", "C": "*fp16"}
+QKV = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("warps", "stages", "k"), [(8, 3, 208), (8, 2, 64), (4, 2, 144), (8, 4, 64 * 9), (8, 3, 0)])
+def test_gemm(warps, stages, k, seed):
+    m, n = 200, 144
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (m, k)).astype(np.float16)
+    b = rng.integers(-4, 5, (n, k)).astype(np.float16)
+    c = np.full((m, n), 7, np.float16)
+    arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}
+    constants = {"BM": 128 if warps == 8 else 64, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
+    run_kernel(gemm, (2,), arguments, constants, HALF, seed=seed, num_warps=warps, num_stages=stages)
+    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("causal", "s", "d", "block"), [(False, 160, 64, 64), (False, 64, 64, 64), (True, 256, 64, 64), (False, 384, 128, 128)]
+)
+def test_attention(causal, s, d, block, seed):
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((s, d)).astype(np.float16) for _ in range(3))
+    out = np.zeros((s, d), np.float16)
+    constants = {"D": d, "BM": 128, "BN": block, "CAUSAL": causal, "WS": True}
+    run_kernel(attention, (-(-s // 128),), {"Q": q, "K": k, "V": v, "OUT": out, "S": s}, constants, QKV, seed=seed, num_warps=8)
+    keys, values = (np.concatenate([x, np.zeros((-s % block, d))]).astype(np.float64) for x in (k, v))
+    scores = q.astype(np.float64) @ keys.T
+    if causal:
+        scores = np.where(np.arange(s)[:, None] >= np.arange(len(keys))[None, :], scores, -1e6)
+    p = np.exp2(scores - scores.max(1, keepdims=True))
+    assert np.abs(out - p @ values / p.sum(1, keepdims=True)).max() < 3e-3
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("second", [0, 192])
+def test_loops_share_their_rings(second, seed):
+    m, n, k = 128, 64, 256
+    rng = np.random.default_rng(2)
+    a, b, c = (rng.integers(-4, 5, (rows, k)).astype(np.float16) for rows in (m, n, n))
+    out = np.zeros((m, n), np.float32)
+    arguments = {"A": a, "B": b, "C": c, "OUT": out, "K1": k, "K2": second}
+    constants = {"BM": m, "BN": n, "BK": 64}
+    run_kernel(two_products, (1,), arguments, constants, {**HALF, "OUT": "*fp32"}, seed=seed, num_warps=8)
+    a, b, c = (x.astype(np.float32) for x in (a, b, c))
+    assert np.array_equal(out, a @ b.T + a[:, :second] @ c[:, :second].T)
+    module, _ = passes_of(two_products, {**HALF, "OUT": "*fp32", "K1": "i32", "K2": "i32"}, constants, num_warps=8)
+    assert str(module).count("tilegpu.mbarrier_init") == 2
+
+
+def compiled(kernel, types: dict[str, str], constants: dict[str, object], **options):
+    """A kernel compiled for sm_90, and its PTX; pointers and integers are multiples of 16."""
+    names = kernel.arg_names
+    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in names}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if name not in constants}
+    source = tilewright.compiler.ASTSource(kernel, signature, constants, attrs)
+    result = tilewright.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return result, result.asm["ptx"]
+
+
+def assert_specialized(kernel, ptx: str) -> None:
+    """12 warps that hand registers over, no spills, and wgmmas that stay asynchronous (ptxas warns by C75xx where it serializes them)."""
+    assert kernel.metadata.num_warps == 12
+    assert re.findall(r"setmaxnreg\.(\w+)\.sync\.aligned\.u32 (\d+)", ptx) == [("inc", "240"), ("dec", "24")]
+    assert kernel.n_spills == 0
+    assert not kernel.metadata.ptxas_warnings
+    assert len(re.findall(r"bar\.sync\s+0;", ptx)) == 1, "only one barrier of all warps, for the mbarriers"
+
+
+def test_gemm_is_made_of_roles():
+    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True}
+    kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=3)
+    assert_specialized(kernel, ptx)
+    assert ptx.count("wgmma.mma_async") == 4 and ptx.count("mbarrier::complete_tx::bytes") == 2
+    assert ptx.count("mbarrier.try_wait.parity") == 2 and ptx.count("mbarrier.arrive.shared") == 2
+    assert len(re.findall(r"bar\.sync\s+1, 256;", ptx)) == 2, "around the staging buffer of the store"
+    assert ".minnctapersm 1" in ptx and ".reqntid 384" in ptx
+
+
+@pytest.mark.parametrize(("d", "block", "causal"), [(64, 128, False), (64, 128, True), (128, 128, False), (128, 64, True)])
+def test_attention_is_made_of_roles(d, block, causal):
+    constants = {"D": d, "BM": 128, "BN": block, "CAUSAL": causal, "WS": True}
+    kernel, ptx = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
+    assert_specialized(kernel, ptx)
+    loop = loop_of(ptx)
+    assert "bar.sync" not in loop and loop.count("mbarrier.try_wait.parity") == 2 and loop.count("mbarrier.arrive") == 2
+    product = f"wgmma.mma_async.sync.aligned.m64n{d}k16"
+    assert loop.rindex("wgmma.commit_group") < loop.index("wgmma.wait_group.sync.aligned 1"), "both products are issued before the wait"
+    assert product in loop
+
+
+def loop_of(ptx: str) -> str:
+    """The text of the loop that holds `ex2`: from a label to the branch back there."""
+    for label, body in re.findall(r"^(\$L__BB\d+_\d+):(.*?)(?=^\$L__BB)", ptx, re.MULTILINE | re.DOTALL):
+        back = re.search(rf"bra(\.uni)?\s+{re.escape(label)};", body)
+        if back and "ex2.approx" in body[: back.start()]:
+            return body[: back.start()]
+    raise AssertionError("no loop")
+
+
+@pytest.mark.parametrize("options", [{"num_warps": 16}, {"num_warps": 8, "arch": 120}])
+def test_kernels_without_roles(options):
+    constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
+    module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, **options)
+    assert "warp_specialize" not in str(module).replace("tile.warp_specialize", "")
+
+
+def test_false_forbids():
+    constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": False}
+    module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, num_warps=8)
+    assert "tilegpu.warp_specialize" not in str(module)
