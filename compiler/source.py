@@ -124,7 +124,10 @@ class IRSource:
         return hashlib.sha256(f"{self.ext}\n{self.src}".encode()).hexdigest()
 
     def make_ir(self, target: GPUTarget, options: Any) -> Any:
-        """The parsed module, or the text for the levels from LLVM on. Raises ValueError for text that does not parse."""
+        """The parsed module, or the text for the levels from LLVM on.
+
+        Raises ValueError for text that does not parse, and for layouts made for another target.
+        """
         if self.ext in ("llir", "ptx"):
             return self.src
         from mlir import ir
@@ -133,9 +136,13 @@ class IRSource:
 
         with context():
             try:
-                return ir.Module.parse(self.src)
+                module = ir.Module.parse(self.src)
             except ir.MLIRError as e:
                 raise ValueError(f"{self.path} does not parse: {e}") from e
+            made_for = module.operation.attributes.get("tilegpu.target")
+            if made_for is not None and made_for != ir.StringAttr.get(f"{target.backend}:{target.arch}"):
+                raise ValueError(f"{self.path} was made for {made_for}, not for {target.backend}:{target.arch}")
+            return module
 
     def parse_options(self) -> dict[str, Any]:
         """Options that the file fixes: numbers of warps and of blocks in a cluster."""

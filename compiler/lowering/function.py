@@ -7,6 +7,7 @@ old one is untouched. The entry block holds the arguments, constants and thread 
 from mlir import ir
 
 from tilewright.compiler.analysis import axis_info
+from tilewright.compiler.passes.diagnostics import user_error
 from tilewright.dialects import tile
 
 from . import access
@@ -29,6 +30,8 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     results = [state.convert(t) for t in old_type.results]
     result = types.void if not results else results[0] if len(results) == 1 else types.struct(*results)
     is_kernel = is_public(func)
+    if is_kernel:
+        check_kernel(func, name, old_type)
     new = state.function(name, types.function(result, *params), "external" if is_kernel else "internal", func.location)
     if is_kernel:
         for key, attr in launch.items():
@@ -51,6 +54,15 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
 def is_public(func: ir.Operation) -> bool:
     """Whether the function is a kernel."""
     return "sym_visibility" not in func.attributes or ir.StringAttr(func.attributes["sym_visibility"]).value == "public"
+
+
+def check_kernel(func: ir.Operation, name: str, type: ir.FunctionType) -> None:
+    """Raise CompilationError for a kernel that cannot be launched, as one in a file may be."""
+    if type.results:
+        raise user_error(func, f"the kernel {name} returns {', '.join(map(str, type.results))}; a public function returns nothing")
+    for number, argument in enumerate(type.inputs):
+        if isinstance(argument, ir.ShapedType):
+            raise user_error(func, f"argument {number} of the kernel {name} is {argument}; kernels take scalars, pointers and descriptors")
 
 
 def argument_attributes(state: ModuleState, func: ir.Operation, inputs: list[ir.Type]) -> list[ir.Attribute]:

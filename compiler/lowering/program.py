@@ -42,14 +42,22 @@ def smid(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return [ctx.emit("nvvm.read.ptx.sreg.smid", ctx.types.i32)]
 
 
+def _needs_dependent_launches(ctx: LoweringContext) -> None:
+    """Raise ValueError where the target has no dependent launches: LLVM would end the process."""
+    if ctx.facts.arch < 90:
+        raise ValueError(f"dependent launches need compute capability 9.0 or newer, and the target is sm_{ctx.facts.arch}")
+
+
 @rule("tile.gdc_wait")
 def gdc_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    _needs_dependent_launches(ctx)
     ctx.call_intrinsic("llvm.nvvm.griddepcontrol.wait", None, ())
     return []
 
 
 @rule("tile.gdc_launch")
 def gdc_launch(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    _needs_dependent_launches(ctx)
     ctx.call_intrinsic("llvm.nvvm.griddepcontrol.launch.dependents", None, ())
     return []
 

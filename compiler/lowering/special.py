@@ -5,7 +5,7 @@ import re
 from mlir import ir
 
 from . import access, linear, vectors
-from .asm import inline_asm, inline_asm_multi
+from .asm import inline_asm, inline_asm_multi, operand_counts
 from .atomics import when
 from .context import LoweringContext
 from .registry import rule
@@ -56,15 +56,15 @@ def inline_asm_op(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 def check_assembly(text: str, constraints: str, outputs: int, inputs: int) -> None:
     """Raise ValueError for constraints or operand numbers that LLVM does not know: it would end the process."""
-    parts = [part.strip() for part in constraints.split(",")]
-    operands = [part for part in parts if not part.startswith("~{")]
-    written = [part for part in operands if part.startswith("=")]
-    if len(written) != outputs or len(operands) - len(written) != inputs:
+    written, read = operand_counts(constraints)
+    if (written, read) != (outputs, inputs):
         raise ValueError(
-            f"constraints '{constraints}' name {len(written)} outputs and {len(operands) - len(written)} inputs, "
+            f"constraints '{constraints}' name {written} outputs and {read} inputs, "
             f"but there are {outputs} and {inputs} (32-bit registers, for types narrower than that)"
         )
-    for part in operands:
+    for part in map(str.strip, constraints.split(",")):
+        if part.startswith("~{"):
+            continue
         tied = part.isdigit() and int(part) < outputs
         if not tied and not _CONSTRAINT.fullmatch(part):
             raise ValueError(f"constraint '{part}' is not known: use {', '.join(REGISTER_CLASSES)}, or the number of an output")
