@@ -83,6 +83,9 @@ class TensorMaps:
                     descriptor,
                     f"stride {stride}{of} of dimension {dim}, {stride * size} bytes, is no multiple of 16 bytes from 0 to 2^40",
                 )
+        if descriptor["stores"] and shape[-1] * size % 16:
+            # The H200 then writes beyond the array, up to the end of the last 16 bytes.
+            raise self._error(descriptor, f"its rows of {shape[-1] * size} bytes, which are stored, are no multiple of 16 bytes")
         return self.encode(descriptor, base, shape, [stride * size for stride in strides])
 
     def _error(self, descriptor: dict[str, Any], what: str) -> TensorMapError:

@@ -115,6 +115,8 @@ class _Function:
             return
         recipe["element"] = ir.StringAttr.get(element, op.context)
         recipe["argument"] = i32_attr(base.arg_number, op.context)
+        if any(user.name != _LOAD for user in users):
+            recipe["stores"] = ir.UnitAttr.get(op.context)
         if self.accesses[base].reads and self.accesses[base].writes:
             recipe["reads_back"] = ir.UnitAttr.get(op.context)
         argument = self.block.add_argument(value.type, op.location)
@@ -130,8 +132,9 @@ class _Function:
 
 def _recipe(op: ir.Operation) -> dict[str, ir.Attribute] | None:
     """Return how the host makes a descriptor: `base` (address), `shape` and `strides` (elements; without the last, which is 1) as
-    expressions over the arguments (`host_expression`), `padding`; later `element`, `argument` (the number of the one that the base
-    comes from) and `reads_back` if the kernel also loads what it stores there. None if it cannot, or TMA has no box for the block."""
+    expressions over the arguments (`host_expression`), `padding`; later `element`, `argument` (the number of the one that the base comes
+    from), `stores` if not only loads use it, and `reads_back` if the kernel also loads what it stores there. None if the host cannot, or
+    TMA has no box for the block."""
     shape, element, _ = tile.desc_info(op.results[0].type)
     base, *rest = op.operands
     rank = len(shape)

@@ -13,11 +13,20 @@ import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
 from tilewright.runtime import driver
 from tilewright.runtime.jit import jit
-from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMaps, divide, remainder, wrap
+from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMapError, TensorMaps, divide, remainder, wrap
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
-LOAD = {"base": "a0", "shape": ["a2", "a3"], "strides": ["a3"], "element": "f16", "padding": "zero", "box": [64, 64], "swizzle": 128}
-STORE = {**LOAD, "base": "(a1 + 2 * wrap(a3 * 32, 32))", "shape": ["a2", "64"], "strides": ["64"]}
+LOAD = {
+    "base": "a0",
+    "shape": ["a2", "a3"],
+    "strides": ["a3"],
+    "element": "f16",
+    "padding": "zero",
+    "stores": False,
+    "box": [64, 64],
+    "swizzle": 128,
+}
+STORE = {**LOAD, "stores": True, "base": "(a1 + 2 * wrap(a3 * 32, 32))", "shape": ["a2", "64"], "strides": ["64"]}
 
 
 def kernel(x, y, m, n, B: tl.constexpr):
@@ -98,6 +107,17 @@ def test_rules_of_tma(gpu, x, m, n, text):
     assert launch[(1,)](*arguments, B=64) is plain
     with pytest.raises(ValueError, match=text):
         aligned[(1,)](*arguments, 64)
+
+
+def test_rows_that_are_stored_end_with_16_bytes():
+    for stores, takes in ((False, True), (True, False)):
+        maps = TensorMaps("k", [{**LOAD, "stores": stores, "strides": ["1024"]}], ["*fp16"] * 2 + ["i32"] * 2, "xymn", lambda *_: b"map")
+        if takes:
+            assert maps.of([4096, 0, 8, 210]) == (b"map",)
+        else:
+            with pytest.raises(TensorMapError, match="rows of 420 bytes, which are stored, are no multiple of 16 bytes"):
+                maps.of([4096, 0, 8, 210])
+        assert maps.of([4096, 0, 8, 208]) == (b"map",)
 
 
 def test_no_map_of_no_array(gpu):

@@ -13,7 +13,8 @@ from tilewright.dialects import context, tile, tilegpu
 
 def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
     """An entry for each descriptor parameter of the kernel, in order, of plain data: `base`, `shape` and `strides` as expressions over the
-    parameters (see `tile-host-descriptors`), `element`, `padding`, and the `box` and `swizzle` (bytes) of a copy.
+    parameters (see `tile-host-descriptors`), `element`, `padding`, whether the kernel `stores` through it, and the `box` and `swizzle`
+    (bytes) of a copy.
 
     Holds once descriptors have layouts (`tilegpu-place-descriptors`).
     """
@@ -35,4 +36,4 @@ def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
     boxes = tma_boxes(shared_of(tilegpu.buffer_type(shape, element, layout)), max(8, element.width))
     texts = {name: ir.StringAttr(recipe[name]).value for name in ("base", "element", "padding")}
     lists = {name: [ir.StringAttr(text).value for text in recipe[name]] for name in ("shape", "strides")}
-    return {**texts, **lists, "box": list(boxes.box), "swizzle": boxes.swizzle}
+    return {**texts, **lists, "stores": "stores" in recipe, "box": list(boxes.box), "swizzle": boxes.swizzle}
