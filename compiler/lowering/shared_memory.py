@@ -24,7 +24,6 @@ SWIZZLE_ALIGNMENT = 1024
 #: TMA copies to and from multiples of 128 bytes.
 PLAIN_ALIGNMENT = 128
 MBARRIER_BYTES = 8
-MBARRIER_BYTES = 8
 
 
 @cache
