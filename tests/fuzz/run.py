@@ -24,7 +24,7 @@ from fuzzing.workers import FAILED, SKIPPED, Outcome, Task, Workers
 def main(arguments: list[str] | None = None) -> int:
     """Run as the command line says; 1 if a program failed."""
     options = _options(arguments)
-    mode = "compile" if options.compile_only else "simulate" if options.simulate else "gpu"
+    mode = "compile" if options.compile_only else f"simulate {options.target}" if options.simulate else "gpu"
     if options.show:
         for seed in range(options.seed, options.seed + options.count):
             print(generate(seed).source())
@@ -59,6 +59,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=None, help="folder for the failing programs")
     parser.add_argument("--file", nargs="+", help="run the programs of these files")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
+    parser.add_argument("--target", type=int, default=90, help="capability that --simulate compiles for: 80, 90, ...")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--compile-only", action="store_true")
     how.add_argument("--simulate", action="store_true")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import blocks, elementwise, kernels
+from . import blocks, elementwise, kernels, memory
 from .kernels import OPAQUE
 from .program import Array, Helper, Statement
 from .types import BF16, BOOL, FP16, FP32, FP64, I32, Type
@@ -15,7 +15,7 @@ def add_statements(w: Writer, count: int, simple: bool = False) -> None:
     """Append what `count` random makers make."""
     makers = [*elementwise.MAKERS, *blocks.MAKERS]
     if not simple and w.depth < MAX_DEPTH:
-        makers += [*MAKERS, *kernels.MAKERS]
+        makers += [*MAKERS, *kernels.MAKERS, *memory.MAKERS]
     functions, weights = zip(*((f, weight * w.weights.get(f.__name__, 1.0)) for f, weight in makers), strict=True)
     for _ in range(count):
         w.rng.choices(functions, weights)[0](w)
@@ -52,8 +52,34 @@ def update(w: Writer, name: str) -> None:
     new = w.pick(lambda t: t == type)
     if ty in elementwise.ARITHMETIC and new and w.chance(0.7):
         w.assign(name, f"{name} {w.rng.choice(['+', '-', '*', '+'])} {new if w.chance(0.8) else w.number(ty)}")
+    elif len(type.shape) > 1 and type.shape[-1] == type.shape[-2] and w.chance(0.5):
+        w.assign(name, f"tl.trans({name}{', 0, 2, 1' if len(type.shape) == 3 else ''})" if len(type.shape) < 4 else name)
     elif (text := convertible(w, type)) is not None:
         w.assign(name, text)
+
+
+def exchange(w: Writer) -> None:
+    """Two variables of one type exchanged."""
+    a = w.pick(lambda t: t.numel <= 2048)
+    if a is None or a in w.fixed:
+        return
+    b = w.pick(lambda t: t == w.type(a))
+    if b != a and b not in w.fixed:
+        type = w.type(a)
+        w.block.append(Statement(f"{a}, {b} = {b}, {a}", ((a, type), (b, type))))
+
+
+def constant_branch(w: Writer) -> None:
+    """`if` on a constexpr: only one branch is there, and it may change a type."""
+    a = w.tensor(elementwise.ARITHMETIC)
+    type = w.type(a)
+    value = w.rng.choice([0, 1, 2])
+    new = w.fresh()
+    branches = [Statement(f"{new} = {a}.to(tl.float64)", ((new, type.of(FP64)),)), Statement(f"{new} = {a}", ((new, type),))]
+    if type.dtype is FP64:
+        branches[0] = branches[1]
+    w.block.append(Statement(f"if {w.constexpr(value)} > 1:", (), (branches[0],), (branches[1],)))
+    w.scopes[-1][new] = type.of(FP64) if value > 1 else type
 
 
 def branch(w: Writer) -> None:
@@ -245,4 +271,6 @@ MAKERS = [
     (product_loop, 0.8),
     (helper_call, 1.5),
     (tuples, 0.4),
+    (exchange, 1),
+    (constant_branch, 0.4),
 ]

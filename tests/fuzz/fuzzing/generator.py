@@ -20,7 +20,7 @@ THEMES = {
     "control": {"branch": 4, "loop": 4, "while_loop": 4, "early_return": 4, "helper_call": 2},
     "products": {"dot": 8, "product_loop": 8, "attention": 6, "scaled_product": 6, "integer_product": 5, "shape": 0.5},
     "kernels": {"descriptor": 8, "block_pointer": 6, "softmax": 6, "attention": 4, "random_numbers": 5, "choice_of_pointers": 5},
-    "memory": {"indexed_load": 5, "atomic": 6, "histogram": 5, "pointer_loop": 5},
+    "memory": {"indexed_load": 5, "atomic": 6, "histogram": 5, "pointer_loop": 5, "read_back": 6, "loop_over_array": 5, "old_values": 4},
 }
 
 
@@ -42,7 +42,7 @@ def generate(seed: int) -> Program:
         w.load(_typed(w))
     add_statements(w, rng.randrange(3, 14))
     _store_results(w)
-    options = {"num_warps": rng.choice([1, 2, 4, 4, 8, 16]), "num_stages": rng.choice([1, 2, 3, 3, 4])}
+    options = {"num_warps": rng.choice([1, 2, 4, 4, 8, 16, 32]), "num_stages": rng.choice([1, 2, 3, 3, 4])}
     if rng.random() < 0.5:
         options["enable_fp_fusion"] = False
     return Program(seed, tuple(w.block), w.arguments, w.constexprs, tuple(w.helpers), grid, options)
@@ -54,7 +54,7 @@ def _typed(w: Writer) -> Type:
 
 def _shapes(rng: random.Random) -> list[tuple[int, ...]]:
     """A few shapes that combine with one another."""
-    rank = rng.choice([1, 1, 2, 2, 2, 3])
+    rank = rng.choice([1, 1, 1, 2, 2, 2, 2, 3, 3, 4])
     if rank == 1:
         n = 2 ** rng.randrange(0, 12)
         return [(n,), (n,), ()]
@@ -62,6 +62,12 @@ def _shapes(rng: random.Random) -> list[tuple[int, ...]]:
         m = 2 ** rng.randrange(0, 8)
         n = 2 ** rng.randrange(0, 12 - m.bit_length())
         return [(m, n), (m, n), (m, 1), (1, n), (n,), (m,), ()]
+    if rank == 4:
+        dims = tuple(2 ** rng.randrange(0, 4) for _ in range(4))
+        return [dims, dims, (1, *dims[1:]), dims[:2], ()]
+    if rng.random() < 0.3:  # square in the last two dimensions
+        n = 2 ** rng.randrange(1, 5)
+        return [(2, n, n), (n, n), (n, n), (n,), ()]
     dims = tuple(2 ** rng.randrange(0, 5) for _ in range(3))
     return [dims, dims, (dims[0], 1, dims[2]), (1, *dims[1:]), dims[1:], ()]
 

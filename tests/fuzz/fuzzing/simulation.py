@@ -18,18 +18,18 @@ from tilewright.runtime.tensor_maps import TensorMaps
 
 from . import simulated_ops
 from .compare import Results
-from .execution import Failure, Unsupported, source_of
+from .execution import Failure, Unsupported, source_of, suits
 from .program import Array
 
-CAPABILITY = 90
 
+def run(source: str, path: str, inputs: Results, capability: int) -> Results:
+    """What the kernel of a program leaves in the arrays, compiled for a capability, its programs run one after another.
 
-def run(source: str, path: str, inputs: Results) -> Results:
-    """What the kernel of a program leaves in the arrays, its programs run one after another.
-
-    Raises Unsupported for what the simulator does not know.
+    Raises Unsupported for what the simulator or the target does not know.
     """
-    target = GPUTarget("cuda", CAPABILITY, 32)
+    if not suits(source, capability):
+        raise Unsupported(f"the target {capability} has not all types of the program")
+    target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
     src, options = source_of(source, path, backend)
     parsed = backend.parse_options(options)
