@@ -48,8 +48,9 @@ def interpreted_jit(fn: Callable | None = None, **options) -> object:
     return InterpretedFunction(fn, **options) if fn is not None else lambda f: InterpretedFunction(f, **options)
 
 
-def kernel_of(examples: list[Example], jit: Callable, folder: str) -> object:
-    """One kernel that runs `examples`, each with memory of its own, made from a source file in `folder`."""
+def kernel_of(examples: list[Example], jit: Callable, folder: str, more: Callable[[Callable], dict] = lambda jit: {}) -> object:
+    """One kernel that runs `examples`, each with memory of its own, made from a source file in `folder`; `more(jit)` are helpers by name
+    besides those of `api_helpers`."""
     lines = ["def kernel(X, N, S, F, OUT):", *("    " + line for line in PRELUDE.strip().splitlines())]
     for number, (name, program) in enumerate(examples):
         *statements, last = program.splitlines()
@@ -59,7 +60,7 @@ def kernel_of(examples: list[Example], jit: Callable, folder: str) -> object:
         file.write("\n".join(lines) + "\n")
     spec = importlib.util.spec_from_file_location(pathlib.Path(file.name).stem, file.name)
     module = importlib.util.module_from_spec(spec)
-    vars(module).update(helpers(jit), tl=tl)
+    vars(module).update(helpers(jit) | more(jit), tl=tl)
     spec.loader.exec_module(module)
     return jit(module.kernel)
 

@@ -239,6 +239,19 @@ def test_pdb_steps_on_the_users_lines():
     assert np.array_equal(out, 2 * x)
 
 
+@jit
+def waiting_kernel(flag):
+    if tl.program_id(0) == 0:
+        tl.atomic_poll(flag, 1)
+    tl.atomic_store(flag, 1)
+
+
+def test_waiting_for_a_later_program_is_a_deadlock():
+    with pytest.raises(tilewright.InterpreterError, match="atomic_poll waits for ever: memory holds 0, not 1") as caught:
+        waiting_kernel[(2,)](np.zeros(1, np.int32))
+    assert f"{__file__}:{line_of(waiting_kernel, 'atomic_poll')}:9" in str(caught.value) and "in program (0, 0, 0)" in str(caught.value)
+
+
 # ---- batches ----------------------------------------------------------------------------------------------------------------------
 
 

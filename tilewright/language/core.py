@@ -246,7 +246,7 @@ class tensor(leaf):
         return constexpr(self.type.numel if self.type.is_block() else 1)
 
     def __str__(self) -> str:
-        return active().show(self) if is_active() else f"{self.dtype}[{', '.join(map(str, self.type.shape))}]"
+        return active().show(self) if is_active() else shown(self)
 
     __repr__ = __str__
 
@@ -265,6 +265,13 @@ class tensor(leaf):
         return float(active().concrete(self))
 
     __hash__ = object.__hash__
+
+
+def shown(value: Any) -> str:
+    """A value in a message: a tensor by its type and shape, anything else as Python writes it."""
+    if isinstance(value, tensor):
+        return f"{value.dtype}[{', '.join(map(str, value.type.shape))}]"
+    return repr(value)
 
 
 class tuple(builtins.tuple):

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .core import active, base_value, constexpr, flatten, leaf, tensor, type_of, unflatten, unwrap
+from .core import active, base_value, constexpr, flatten, leaf, shown, tensor, type_of, unflatten, unwrap
 from .core import tuple as language_tuple
 from .dtypes import base_type
 from .semantic.values import to_tensor
@@ -106,7 +106,7 @@ def _as_field(cls: type, name: str, value: Any) -> Any:
     wanted = cls.__aggregate_fields__[name]
     if wanted is constexpr:
         if flatten(value):
-            raise TypeError(f"field {name} of {cls.__name__} is constexpr, got {value}")
+            raise TypeError(f"field {name} of {cls.__name__} is constexpr, got {shown(value)}")
         return constexpr(value)
     if wanted in (language_tuple, tuple) and isinstance(value, tuple):
         return value
@@ -114,7 +114,7 @@ def _as_field(cls: type, name: str, value: Any) -> Any:
         if wanted is tensor and isinstance(unwrap(value), (bool, int, float)):
             value = to_tensor(active(), unwrap(value))
         if not isinstance(value, wanted):
-            raise TypeError(f"field {name} of {cls.__name__} must be {wanted.__name__}, got {value!r}")
+            raise TypeError(f"field {name} of {cls.__name__} must be {wanted.__name__}, got {shown(value)}")
     return value
 
 

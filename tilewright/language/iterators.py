@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Iterator
 from typing import Any
 
-from .core import active, base_value, tensor, unwrap
+from .core import active, base_value, shown, tensor, unwrap
 from .semantic.cast import convert
 from .semantic.promotion import integer_type
 from .semantic.values import is_number, number_type
@@ -41,14 +41,14 @@ class range(base_value):
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
         for v in (self.start, self.end, self.step):
             if not (isinstance(v, tensor) and v.dtype.is_int() and not v.type.is_block()) and not isinstance(v, int):
-                raise TypeError(f"range needs integer scalars, got {v!r}")
+                raise TypeError(f"range needs integer scalars, got {shown(v)}")
         if is_number(self.step) and self.step == 0:
             raise ValueError("range: step must not be 0")
         self.num_stages, self.loop_unroll_factor = unwrap(num_stages), unwrap(loop_unroll_factor)
         for what in ("num_stages", "loop_unroll_factor"):
             v = getattr(self, what)
             if v is not None and (not isinstance(v, int) or v < 0):
-                raise ValueError(f"range: {what} must be a non-negative constexpr int, got {v!r}")
+                raise ValueError(f"range: {what} must be a non-negative constexpr int, got {shown(v)}")
         self.disallow_acc_multi_buffer = bool(unwrap(disallow_acc_multi_buffer))
         self.flatten = bool(unwrap(flatten))
         self.warp_specialize = unwrap(warp_specialize)
@@ -72,7 +72,7 @@ class static_range(base_value):
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
         for v in (self.start, self.end, self.step):
             if not isinstance(v, int):
-                raise TypeError(f"static_range needs constexpr integers, got {v!r}; use tl.range for bounds known at run time")
+                raise TypeError(f"static_range needs constexpr integers, got {shown(v)}; use tl.range for bounds known at run time")
         if self.step == 0:
             raise ValueError("static_range: step must not be 0")
 

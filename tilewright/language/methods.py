@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import sorting, standard
-from .core import active, base_value, tensor, unwrap
+from .core import active, base_value, shown, tensor, unwrap
 from .semantic import arith, atomics, block_pointer, math, memory, regions, shape
 from .semantic.cast import builtin_cast
 
@@ -67,7 +67,7 @@ def _getitem(self, index, _semantic=None):
 
 def _transposed(self) -> Any:
     if len(self.type.shape) != 2:
-        raise ValueError(f".T needs a tensor of rank 2, got {self}; use tl.trans or tl.permute")
+        raise ValueError(f".T needs a tensor of rank 2, got {shown(self)}; use tl.trans or tl.permute")
     return shape.permute(self, 1, 0)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core import active, builtin, tensor
+from .core import active, builtin, shown, tensor
 from .dtypes import get_int_dtype
 from .semantic.arith import emit_select, maximum, minimum
 from .semantic.cast import bitcast
@@ -59,7 +59,7 @@ def _last_dim(x: tensor, dim: Any, what: str) -> int:
     """log2 of the size of the last dimension, the only one that can be sorted."""
     rank = len(expect_tensor(x, "x").type.shape)
     if rank == 0:
-        raise ValueError(f"{what} needs a tensor of rank 1 or more, got {x}")
+        raise ValueError(f"{what} needs a tensor of rank 1 or more, got {shown(x)}")
     if dim is not None and axis_argument(dim, rank, "dim") != rank - 1:
         raise ValueError(f"{what}: only the last dimension ({rank - 1}) is currently supported, got dim {dim}")
     return x.type.shape[-1].bit_length() - 1

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from .core import active, builtin, tensor
+from .core import active, builtin, shown, tensor
 from .dtypes import bfloat16, dtype, float32, int32, uint32
 from .semantic import arith
 from .semantic.cast import cast as cast_tensor
@@ -53,7 +53,7 @@ def squeeze(x, dim):
     shape = x.type.shape
     dim = axis_argument(dim, len(shape), "dim")
     if shape[dim] != 1:
-        raise ValueError(f"squeeze: dimension {dim} of {x} must have size 1")
+        raise ValueError(f"squeeze: dimension {dim} of {shown(x)} must have size 1")
     return reshape(x, shape[:dim] + shape[dim + 1 :])
 
 

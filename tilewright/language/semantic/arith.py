@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import PropagateNan, builtin, tensor
+from ..core import PropagateNan, builtin, shown, tensor
 from ..dtypes import dtype, float32, int1, int32, int64
 from .cast import cast, emit_cast
 from .promotion import IncompatibleTypeErrorImpl, binary_operands, promote, select_operands
@@ -271,7 +271,7 @@ def where(condition, x, y, _semantic=None):
 
 def _propagates(value: Any) -> bool:
     if not isinstance(value, PropagateNan):
-        raise TypeError(f"propagate_nan must be tl.PropagateNan.NONE or tl.PropagateNan.ALL, got {value!r}")
+        raise TypeError(f"propagate_nan must be tl.PropagateNan.NONE or tl.PropagateNan.ALL, got {shown(value)}")
     return value is PropagateNan.ALL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..builder import ATOMIC_SCOPES, ATOMIC_SEMANTICS
-from ..core import builtin, tensor
+from ..core import builtin, shown, tensor
 from ..dtypes import bfloat16, dtype, float16, float32, float64, int1, int16, int32, int64, pointer_type, uint32, uint64
 from .arith import compare, emit_binary, emit_select, logical_not
 from .cast import bitcast, cast, convert
@@ -182,7 +182,7 @@ def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns=None, 
     ptr = _wide("atomic_poll", pointer, (16, 32, 64))
     element = ptr.dtype.element_ty
     if ptr.type.is_block() or not element.is_int():
-        raise ValueError(f"atomic_poll needs a scalar pointer to 16-, 32- or 64-bit integers, got {ptr}")
+        raise ValueError(f"atomic_poll needs a scalar pointer to 16-, 32- or 64-bit integers, got {shown(ptr)}")
     expected = convert(s, expected_value, element)
     timeout = None if timeout_ns is None else cast(s, to_tensor(s, timeout_ns), int64)
     order = _order(sem, scope, "acquire", ("acquire", "relaxed"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import base_value, builtin, leaf, must_use_result, tensor
+from ..core import base_value, builtin, leaf, must_use_result, shown, tensor
 from ..dtypes import base_type, block_type, dtype, int32, int64, pointer_type, validate_block_shape
 from .arith import add, and_, compare, emit_binary, mul, sub
 from .cast import cast, convert
@@ -111,7 +111,7 @@ def _integers(s: Semantic, values: Any, ty: dtype, what: str) -> list[tensor]:
     out = []
     for v in _as_tuple(values):
         if isinstance(v, float) or isinstance(v, tensor) and (v.type.is_block() or not v.dtype.is_int()):
-            raise TypeError(f"make_block_ptr: {what} must be integer scalars, got {v}")
+            raise TypeError(f"make_block_ptr: {what} must be integer scalars, got {shown(v)}")
         out.append(convert(s, v, ty))
     return out
 
@@ -123,7 +123,7 @@ def make_block_ptr(base, shape, strides, offsets, block_shape, order, _semantic=
     `order` lists the dimensions from the fastest varying in memory. Loads and stores take the result with `boundary_check`; `advance` moves
     it."""
     if not isinstance(base, tensor) or not base.dtype.is_ptr() or base.type.is_block():
-        raise ValueError(f"make_block_ptr: base must be a scalar pointer, got {base}")
+        raise ValueError(f"make_block_ptr: base must be a scalar pointer, got {shown(base)}")
     block, order = _as_tuple(block_shape), _as_tuple(order)
     validate_block_shape(block)
     lists = {
@@ -144,5 +144,5 @@ def make_block_ptr(base, shape, strides, offsets, block_shape, order, _semantic=
 def advance(base, offsets, _semantic=None):
     """The block pointer moved by `offsets` elements in each dimension."""
     if not isinstance(base, block_pointer):
-        raise TypeError(f"advance needs a block pointer made by make_block_ptr, got {base}")
+        raise TypeError(f"advance needs a block pointer made by make_block_ptr, got {shown(base)}")
     return base.moved(_semantic, _as_tuple(offsets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from ..core import builtin, tensor
+from ..core import builtin, shown, tensor
 from ..dtypes import int1, int32
 from .arith import emit_select, logical_not, logical_or
 from .cast import cast
@@ -95,7 +95,7 @@ def assume(cond, _semantic=None):
     if not isinstance(cond, tensor):
         return
     if cond.type.is_block():
-        raise ValueError(f"assume needs a scalar condition, got {cond}")
+        raise ValueError(f"assume needs a scalar condition, got {shown(cond)}")
     _semantic.builder.assume(cast(_semantic, cond, int1).handle)
 
 
@@ -103,12 +103,14 @@ def _hint(s: Semantic, name: str, what: str, x: Any, values: Any) -> Any:
     values = values if isinstance(values, builtins.tuple) else (values,)
     for v in values:
         if not isinstance(v, int) or isinstance(v, bool):
-            raise TypeError(f"{what}: values must have type `constexpr[int]`, got {v!r}")
+            raise TypeError(f"{what}: values must have type `constexpr[int]`, got {shown(v)}")
     if not isinstance(x, tensor):
         return x
     rank = len(x.type.shape)
     if len(values) != max(1, rank):
-        raise ValueError(f"Shape of input to {what} does not match the length of values: {x} needs {max(1, rank)}, got {len(values)}")
+        raise ValueError(
+            f"Shape of input to {what} does not match the length of values: {shown(x)} needs {max(1, rank)}, got {len(values)}"
+        )
     s.builder.hint(x.handle, name, values)
     return x
 

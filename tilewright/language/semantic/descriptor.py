@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..builder import EVICTION, LOAD_CACHE
-from ..core import base_value, builtin, constexpr, leaf, tensor
+from ..core import base_value, builtin, constexpr, leaf, shown, tensor
 from ..core import tuple as language_tuple
 from ..dtypes import (
     bfloat16,
@@ -118,7 +118,7 @@ class tensor_descriptor(base_value):
         shape = (rows.type.shape[0], self.block_type.shape[1])
         value = expect_tensor(value, "value")
         if value.type.shape != shape:
-            raise ValueError(f"scatter: value must have shape {list(shape)}, got {value}")
+            raise ValueError(f"scatter: value must have shape {list(shape)}, got {shown(value)}")
         value = cast(_semantic, value, self.dtype)
         column = _offset(_semantic, y_offset)
         _semantic.builder.descriptor_scatter(self.handle, value.handle, rows.handle, column.handle, value.type)
@@ -127,7 +127,7 @@ class tensor_descriptor(base_value):
 def _offset(s: Semantic, x: Any) -> tensor:
     x = to_tensor(s, x)
     if x.type.is_block() or not x.dtype.is_int():
-        raise TypeError(f"offsets of a tensor descriptor must be integer scalars, got {x}")
+        raise TypeError(f"offsets of a tensor descriptor must be integer scalars, got {shown(x)}")
     return cast(s, x, int32)
 
 
@@ -141,7 +141,7 @@ def _offsets(s: Semantic, desc: tensor_descriptor, offsets: Any) -> list[Any]:
 def _block_value(s: Semantic, desc: tensor_descriptor, value: Any) -> tensor:
     value = expect_tensor(value, "value")
     if value.type.shape != desc.block_type.shape:
-        raise ValueError(f"the value must have the descriptor's block shape {desc.block_shape}, got {value}")
+        raise ValueError(f"the value must have the descriptor's block shape {desc.block_shape}, got {shown(value)}")
     return cast(s, value, desc.dtype)
 
 
@@ -158,7 +158,7 @@ def _rows(s: Semantic, desc: tensor_descriptor, x_offsets: Any, what: str) -> te
         raise ValueError(f"{what} needs a 2-D descriptor with block shape [1, N], got {list(block)}")
     rows = expect_tensor(x_offsets, "x_offsets")
     if len(rows.type.shape) != 1 or not rows.dtype.is_int() or rows.dtype.int_bitwidth not in (16, 32):
-        raise ValueError(f"{what}: x_offsets must be a 1-D tensor of int16 or int32, got {rows}")
+        raise ValueError(f"{what}: x_offsets must be a 1-D tensor of int16 or int32, got {shown(rows)}")
     if rows.type.shape[0] < 8:
         raise ValueError(f"{what} must have at least 8 rows, got {rows.type.shape[0]}")
     min_columns = 32 // desc.dtype.primitive_bitwidth * 8
@@ -182,7 +182,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
     takes at least 16 bytes. `padding_option` ("zero" or, for floats, "nan") is what a load gives outside the array."""
     s = _semantic
     if not isinstance(base, tensor) or not base.dtype.is_ptr() or base.type.is_block():
-        raise TypeError(f"make_tensor_descriptor: base must be a scalar pointer, got {base}")
+        raise TypeError(f"make_tensor_descriptor: base must be a scalar pointer, got {shown(base)}")
     element = base.dtype.element_ty
     shape, strides, block = (v if isinstance(v, tuple) else (v,) for v in (shape, strides, block_shape))
     rank = len(block)
@@ -216,8 +216,8 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
 
 
 def _integer(s: Semantic, x: Any, ty: dtype, what: str) -> tensor:
-    if isinstance(x, tensor) and (x.type.is_block() or not x.dtype.is_int()):
-        raise TypeError(f"make_tensor_descriptor: {what} must be integer scalars, got {x}")
+    if isinstance(x, float) or isinstance(x, tensor) and (x.type.is_block() or not x.dtype.is_int()):
+        raise TypeError(f"make_tensor_descriptor: {what} must be integer scalars, got {shown(x)}")
     return convert(s, x, ty)
 
 
@@ -235,5 +235,5 @@ def store_tensor_descriptor(desc, offsets, value, _semantic=None):
 
 def _expect(desc: Any) -> tensor_descriptor:
     if not isinstance(desc, tensor_descriptor):
-        raise TypeError(f"a tensor descriptor is needed, got {desc!r}")
+        raise TypeError(f"a tensor descriptor is needed, got {shown(desc)}")
     return desc

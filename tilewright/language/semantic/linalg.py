@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import builtin, tensor
+from ..core import builtin, shown, tensor
 from ..dtypes import bfloat16, block_type, dtype, float8e4nv, float8e5, float16, float32, float64, int8, int32, uint8
 from .cast import bitcast, cast, check_supported, expect_dtype
 from .session import Semantic
@@ -32,9 +32,9 @@ def _precision(s: Semantic, input_precision: Any, allow_tf32: Any) -> str:
 def _check_shapes(s: Semantic, a: tensor, b: tensor) -> None:
     a_shape, b_shape = a.type.shape, b.type.shape
     if len(a_shape) != len(b_shape) or len(a_shape) < 2:
-        raise ValueError(f"dot needs two tensors of one rank, 2 or more, got {a} and {b}")
+        raise ValueError(f"dot needs two tensors of one rank, 2 or more, got {shown(a)} and {shown(b)}")
     if a_shape[:-2] != b_shape[:-2]:
-        raise ValueError(f"dot: batch dimensions of {a} and {b} must be equal")
+        raise ValueError(f"dot: batch dimensions of {shown(a)} and {shown(b)} must be equal")
     if a_shape[-1] != b_shape[-2]:
         raise ValueError(
             f"First input shape ({list(a_shape)}) and second input shape {list(b_shape)} are not compatible for matmul "
@@ -113,7 +113,7 @@ def dot(
     if acc is None:
         acc = zeros_like_type(s, block_type(element, out_shape))
     elif acc.type is not block_type(element, out_shape):
-        raise ValueError(f"dot: acc must be {element}{list(out_shape)}, got {acc}")
+        raise ValueError(f"dot: acc must be {element}{list(out_shape)}, got {shown(acc)}")
     if len(batch) > 1:
         count = a.type.numel // (m * k)
         a, b, acc = (reshape_to(s, x, (count, *x.type.shape[-2:])) for x in (a, b, acc))
@@ -152,7 +152,7 @@ def _scale(x: Any, rows: int, k: int, batch: tuple[int, ...], what: str) -> tens
         raise ValueError(f"dot_scaled: {what} must be uint8 (e8m0) or fp8e4nv, got {x.dtype}")
     accepted = [(*batch, rows, k // group) for group in (32, 16)]
     if x.type.shape not in accepted:
-        raise ValueError(f"dot_scaled: {what} must have shape {' or '.join(str(list(a)) for a in accepted)}, got {x}")
+        raise ValueError(f"dot_scaled: {what} must have shape {' or '.join(str(list(a)) for a in accepted)}, got {shown(x)}")
     return x
 
 
@@ -180,7 +180,7 @@ def dot_scaled(
     a, b = _scaled_operand(s, lhs, lhs_format, "lhs"), _scaled_operand(s, rhs, rhs_format, "rhs")
     rank = len(a.type.shape)
     if rank != len(b.type.shape) or rank not in (2, 3):
-        raise ValueError(f"dot_scaled needs two tensors of rank 2 or 3, got {a} and {b}")
+        raise ValueError(f"dot_scaled needs two tensors of rank 2 or 3, got {shown(a)} and {shown(b)}")
     for packed, fmt, what in ((lhs_k_pack, lhs_format, "lhs_k_pack"), (rhs_k_pack, rhs_format, "rhs_k_pack")):
         if not packed and fmt != "e2m1":
             raise ValueError(f"dot_scaled: {what}=False is for format e2m1 only, got {fmt}")
@@ -190,7 +190,7 @@ def dot_scaled(
     m, k = a.type.shape[-2] * a_m, a.type.shape[-1] * a_k
     k_other, n = b.type.shape[-2] * b_k, b.type.shape[-1] * b_n
     if k != k_other or batch != b.type.shape[:-2]:
-        raise ValueError(f"dot_scaled: {a} ({lhs_format}) and {b} ({rhs_format}) do not match: K is {k} and {k_other}")
+        raise ValueError(f"dot_scaled: {shown(a)} ({lhs_format}) and {shown(b)} ({rhs_format}) do not match: K is {k} and {k_other}")
     a_scale, b_scale = _scale(lhs_scale, m, k, batch, "lhs_scale"), _scale(rhs_scale, n, k, batch, "rhs_scale")
     if expect_dtype(out_dtype, "out_dtype") is not float32:
         raise ValueError(f"dot_scaled: out_dtype must be float32, got {out_dtype}")
@@ -198,7 +198,7 @@ def dot_scaled(
     if acc is None:
         acc = zeros_like_type(s, ty)
     elif expect_tensor(acc, "acc").type is not ty:
-        raise ValueError(f"dot_scaled: acc must be fp32{list(ty.shape)}, got {acc}")
+        raise ValueError(f"dot_scaled: acc must be fp32{list(ty.shape)}, got {shown(acc)}")
     types = [None if x is None else x.type for x in (a, a_scale, b, b_scale)]
     handle = s.builder.dot_scaled(
         a.handle,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import builtin, tensor
+from ..core import builtin, shown, tensor
 from ..dtypes import block_type, with_shape
 from .session import Semantic
 from .shape import axis_argument, expand_dims, join, reshape_to, split
@@ -47,7 +47,7 @@ def _sources(s: Semantic, input: Any, what: str) -> list[tensor]:
         raise ValueError(f"{what} needs at least one tensor")
     shape = sources[0].type.shape
     if any(x.type.shape != shape for x in sources):
-        raise ValueError(f"all operands of {what} must have one shape, got {', '.join(map(str, sources))}")
+        raise ValueError(f"all operands of {what} must have one shape, got {', '.join(map(shown, sources))}")
     return sources
 
 

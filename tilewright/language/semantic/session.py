@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..builder import Builder
-from ..core import tensor
+from ..core import shown, tensor
 from ..dtypes import dtype
 
 # what an option means if the backend's options object does not have it
@@ -73,7 +73,7 @@ class Semantic:
 
     def show(self, value: tensor) -> str:
         """Text for `str(tensor)` and static_print."""
-        return f"{value.dtype}[{', '.join(map(str, value.type.shape))}]"
+        return shown(value)
 
     def warn(self, message: str) -> None:
         """Tell the user; the front end adds the line."""

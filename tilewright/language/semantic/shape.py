@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import builtin, constexpr, tensor
+from ..core import builtin, constexpr, shown, tensor
 from ..core import slice as language_slice
 from ..dtypes import block_type, dtype, int32, validate_block_shape, with_shape
 from .cast import cast, expect_dtype
@@ -65,7 +65,7 @@ def arange(start, end, _semantic=None):
     """int32 values start, start + 1, ..., end - 1. Both are constexpr; end - start is a power of two."""
     for v in (start, end):
         if not isinstance(v, int) or isinstance(v, bool):
-            raise ValueError(f"arange's arguments must be of type tl.constexpr (a Python int), got {v}")
+            raise ValueError(f"arange's arguments must be of type tl.constexpr (a Python int), got {shown(v)}")
     if end <= start:
         raise ValueError(f"arange's end argument must be greater than the start argument, got arange({start}, {end})")
     if not (-(2**31) <= start and end <= 2**31):
@@ -86,7 +86,7 @@ def full(shape, value, dtype, _semantic=None):
     value = to_tensor(_semantic, value)
     if value.type.is_block():
         if value.type.numel != 1:
-            raise ValueError(f"full needs a scalar value, got {value}")
+            raise ValueError(f"full needs a scalar value, got {shown(value)}")
         value = unsplat(_semantic, value)
     return broadcast_tensor(_semantic, cast(_semantic, value, ty), shape)
 
@@ -96,7 +96,7 @@ def cat(input, other, can_reorder=False, dim=0, _semantic=None):
     """Concatenate two tensors of one shape along `dim`. `can_reorder` allows any order of the elements."""
     a, b = expect_tensor(input, "input"), expect_tensor(other, "other")
     if a.type is not b.type or not a.type.is_block():
-        raise ValueError(f"cat needs two tensors of one shape and type, rank 1 or more, got {a} and {b}")
+        raise ValueError(f"cat needs two tensors of one shape and type, rank 1 or more, got {shown(a)} and {shown(b)}")
     dim = axis_argument(dim, len(a.type.shape), "dim")
     shape = list(a.type.shape)
     shape[dim] *= 2
@@ -118,7 +118,7 @@ def broadcast_to_(input, *shape, _semantic=None):
     """The tensor at `shape` (varargs or a tuple): dimensions of size 1 are repeated, a scalar is repeated everywhere."""
     x, shape = to_tensor(_semantic, input), shape_argument(shape)
     if x.type.shape and len(x.type.shape) != len(shape):
-        raise ValueError(f"broadcast_to: rank of {x} and of shape {list(shape)} differ; add dimensions with None indices")
+        raise ValueError(f"broadcast_to: rank of {shown(x)} and of shape {list(shape)} differ; add dimensions with None indices")
     return broadcast_to(_semantic, x, shape)
 
 
@@ -154,7 +154,7 @@ def reshape_to(s: Semantic, x: tensor, shape: tuple[int, ...], allow_reorder: bo
     for d in shape:
         numel *= d
     if numel != x.type.numel:
-        raise ValueError(f"cannot reshape {x} of {x.type.numel} elements to {list(shape)} of {numel}")
+        raise ValueError(f"cannot reshape {shown(x)} of {x.type.numel} elements to {list(shape)} of {numel}")
     if not shape:
         return unsplat(s, x)
     ty = block_type(x.dtype, shape)
@@ -195,7 +195,7 @@ def trans(input, *dims, _semantic=None):
     rank = len(x.type.shape)
     if not dims:
         if rank < 2:
-            raise ValueError(f"trans needs a tensor of rank 2 or more, got {x}")
+            raise ValueError(f"trans needs a tensor of rank 2 or more, got {shown(x)}")
         dims = (*range(rank - 2), rank - 1, rank - 2)
     return permute_to(_semantic, x, _order(dims))
 
@@ -226,7 +226,7 @@ def split(a, _semantic=None):
     x = expect_tensor(a, "a")
     shape = x.type.shape
     if not shape or shape[-1] != 2:
-        raise ValueError(f"split needs a last dimension of size 2, got {x}")
+        raise ValueError(f"split needs a last dimension of size 2, got {shown(x)}")
     if len(shape) == 1:
         x = reshape_to(_semantic, x, (1, 2))
     ty = block_type(x.dtype, x.type.shape[:-1])
@@ -238,7 +238,7 @@ def split(a, _semantic=None):
 def item(x, _semantic=None):
     """The element of a tensor with one element, as a scalar."""
     if x.type.is_block() and x.type.numel != 1:
-        raise ValueError(f"item needs a tensor of one element, got {x}")
+        raise ValueError(f"item needs a tensor of one element, got {shown(x)}")
     return unsplat(_semantic, x)
 
 
@@ -250,11 +250,11 @@ def gather(src, index, axis, _semantic=None):
         raise TypeError(f"gather needs an integer index, got {index.dtype}")
     rank = len(src.type.shape)
     if rank == 0 or len(index.type.shape) != rank:
-        raise ValueError(f"gather needs source and index of one rank, 1 or more, got {src} and {index}")
+        raise ValueError(f"gather needs source and index of one rank, 1 or more, got {shown(src)} and {shown(index)}")
     axis = axis_argument(axis, rank)
     for d in range(rank):
         if d != axis and src.type.shape[d] != index.type.shape[d]:
-            raise ValueError(f"gather along axis {axis}: dimension {d} of {src} and of the index {index} must be equal")
+            raise ValueError(f"gather along axis {axis}: dimension {d} of {shown(src)} and of the index {shown(index)} must be equal")
     ty = block_type(src.dtype, index.type.shape)
     return tensor(_semantic.builder.gather(src.handle, cast(_semantic, index, int32).handle, axis, ty), ty)
 
@@ -264,7 +264,7 @@ def histogram(input, num_bins, mask=None, _semantic=None):
     """int32 counts of the values 0 to num_bins - 1 of a 1-D int32 or uint32 tensor, where `mask` is set. Other values must not occur."""
     x = expect_tensor(input, "input")
     if len(x.type.shape) != 1 or not x.dtype.is_int() or x.dtype.int_bitwidth != 32:
-        raise ValueError(f"histogram needs a 1-D tensor of int32 or uint32, got {x}")
+        raise ValueError(f"histogram needs a 1-D tensor of int32 or uint32, got {shown(x)}")
     ty = block_type(int32, shape_argument([num_bins]))
     if mask is not None:
         mask = broadcast_to(_semantic, to_tensor(_semantic, mask), x.type.shape)

@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any
 
-from ..core import tensor
+from ..core import shown, tensor
 from ..dtypes import dtype, float32, float64, int1, int32, int64, uint32, uint64, with_shape
 from .session import Semantic
 
@@ -32,7 +32,7 @@ def number_type(x: float) -> dtype:
         magnitude = abs(float(x))
         exact = magnitude == 0 or math.isinf(magnitude) or math.isnan(magnitude)
         return float32 if exact or _FLOAT32_MIN_NORMAL <= magnitude <= _FLOAT32_MAX else float64
-    raise TypeError(f"{x!r} of type {type(x).__name__} is no number of the language; bool, int and float are")
+    raise TypeError(f"{shown(x)} of type {type(x).__name__} is no number of the language; bool, int and float are")
 
 
 def constant(s: Semantic, value: float, ty: dtype) -> tensor:
@@ -65,7 +65,7 @@ def to_tensor(s: Semantic, x: Any) -> tensor:
 
 
 def _describe(x: Any) -> str:
-    return "None" if x is None else f"{x!r} of type {type(x).__name__}"
+    return "None" if x is None else f"{shown(x)} of type {type(x).__name__}"
 
 
 def expect_tensor(x: Any, what: str) -> tensor:
