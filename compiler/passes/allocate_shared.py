@@ -4,8 +4,8 @@ Before: every `tilegpu.local_alloc` is a buffer of its own; layouts are final.
 After: every `tilegpu.local_alloc`, and every op that needs scratch to be lowered, has `tilegpu.offset` (bytes, i32); the module has
 `tilegpu.shared`, the bytes in use. Two of them share memory only where they are never alive at once. What is alive at once is what
 program order says, with each loop that a value lives across taken as a whole; roles of `tilegpu.warp_specialize` run side by side, so
-their memory is disjoint. An asynchronous access keeps its buffer alive up to a wait that leaves nothing in flight, small scratch stays
-alive up to the next op with scratch.
+their memory is disjoint. The memory of an mbarrier is used for nothing else: it would have to be invalidated first. An asynchronous access
+keeps its buffer alive up to a wait that leaves nothing in flight, small scratch stays alive up to the next op with scratch.
 Threads may still be at their last access when others start to reuse the memory: `tilegpu-insert-barriers` orders them.
 """
 
@@ -18,7 +18,7 @@ from itertools import zip_longest
 from mlir import ir
 
 from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_bytes
-from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes
+from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes, is_mbarrier
 
 from ..analysis.buffers import Buffers
 from ..analysis.tree import key
@@ -134,6 +134,8 @@ def _requests(function: ir.Operation) -> list[_Request]:
         last = max(map(order.end_of, buffer.uses), default=position)
         start, end = order.extent(min(position, first), max(position, last))
         type_ = buffer.alloc.results[0].type
+        if is_mbarrier(type_):
+            start, end = 0, order.count
         requests.append(_Request(buffer.alloc, buffer_bytes(type_), buffer_alignment(type_), start, end))
     following = [order.positions[key(op)] for op, _ in order.scratch[1:]]
     for (op, size), next_position in zip_longest(order.scratch, following):
