@@ -184,7 +184,8 @@ def test_a_ptxas_that_is_too_old(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
-def test_an_older_ptxas_gets_an_older_version_line(tmp_path):
+def test_an_older_ptxas_gets_an_older_version_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(ptxas, "is_whole", lambda binary: True)
     script = """
 for last; do :; done
 input=$(cat "$(echo "$@" | tr ' ' '\\n' | grep -E 'stdin|ptx$' | tail -1)")
@@ -308,3 +309,25 @@ def test_too_much_shared_memory_is_an_error_before_ptxas_runs(monkeypatch):
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "N": "constexpr"}
     with pytest.raises(OutOfResources, match="shared memory, Required: .*, Hardware limit: 232448"):
         compile(ASTSource(big_dot, signature, {"N": 256}), target=GPUTarget("cuda", 90, 32), options={"num_warps": 16})
+
+
+@needs_ptxas
+def test_a_cubin_cut_off_by_a_full_disk_is_an_error(monkeypatch):
+    whole = assemble(to_ptx(ADD)).binary
+    assert ptxas.is_whole(whole)
+    assert not any(ptxas.is_whole(whole[:length]) for length in (0, 16, 64, len(whole) // 2, len(whole) - 1))
+    monkeypatch.setattr(ptxas, "is_whole", lambda binary: False)
+    with pytest.raises(ToolchainError, match="is the disk full"):
+        assemble(to_ptx(ADD))
+
+
+@needs_ptxas
+def test_ptxas_errors_do_not_need_a_folder(monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    job = ptxas.start(options())
+    monkeypatch.setattr(ptxas.tempfile, "mkstemp", full)
+    with pytest.raises(PTXASError, match="ptxas"):
+        job.assemble("nonsense")
+    job.close()

@@ -11,6 +11,7 @@ import atexit
 import os
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,9 @@ _PIPE = "/dev/stdin"
 
 #: What `ptxas -v` prints last, after it has closed its output.
 _LAST_LINE = b"Compile time ="
+
+#: Bytes that must be free where cubins are written.
+_ROOM = 32 << 20
 
 #: Programs that are ending, and its lock.
 _ending: list[subprocess.Popen] = []
@@ -107,7 +111,12 @@ class Job:
     def _result(self, status: int, log: str, ptx: str) -> Cubin:
         if status == 0 and os.path.isfile(self._output):
             with open(self._output, "rb") as file:
-                return parse_log(log, file.read())
+                binary = file.read()
+            if not is_whole(binary):  # ptxas says nothing of it
+                raise ToolchainError(
+                    f"ptxas could not write its output to {self._folder.name}: is the disk full? TMPDIR names another folder"
+                )
+            return parse_log(log, binary)
         older = _older_ptx(log, self.options)
         if older is not None:
             return self._assemble_file(re.sub(r"^\.version .*$", f".version {older // 10}.{older % 10}", ptx, count=1, flags=re.MULTILINE))
@@ -144,8 +153,21 @@ def _wait() -> None:
 
 @lru_cache(maxsize=1)
 def _memory_folder() -> str | None:
-    """A folder that is not on a disk, if there is one: the cubin is read back at once."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    """A folder that is not on a disk, if there is one with room in it: the cubin is read back at once."""
+    folder = "/dev/shm"
+    if not os.access(folder, os.W_OK):
+        return None
+    free = os.statvfs(folder)
+    return folder if free.f_bavail * free.f_frsize >= _ROOM else None
+
+
+def is_whole(cubin: bytes) -> bool:
+    """Whether an ELF file is as long as its header says: the tables of sections and segments end within it, and one of them ends it."""
+    if len(cubin) < 64 or cubin[:4] != b"\x7fELF":
+        return False
+    segments, sections = struct.unpack_from("<QQ", cubin, 0x20)
+    segment_size, segment_count, section_size, section_count = struct.unpack_from("<4H", cubin, 0x36)
+    return max(segments + segment_size * segment_count, sections + section_size * section_count) <= len(cubin)
 
 
 def parse_log(log: str, binary: bytes) -> Cubin:
@@ -189,9 +211,12 @@ def _error(status: int, log: str, ptx: str, options: NvidiaOptions) -> Exception
             f"{find_ptxas()} is too old for {arch.chip} or the PTX version: it needs CUDA {arch.cuda} or newer; "
             f"pip install -U nvidia-cuda-nvcc, or set TRITON_PTXAS_PATH.\n{log.strip()}"
         )
-    handle, path = tempfile.mkstemp(prefix="tilewright-", suffix=".ptx")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(ptx)
+    try:
+        handle, path = tempfile.mkstemp(prefix="tilewright-", suffix=".ptx")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(ptx)
+    except OSError:
+        path = "kernel.ptx"  # nowhere to keep it
     what = (
         "Internal PTX error"
         if status == 255
