@@ -40,6 +40,14 @@ every program there, and its results must be those of the interpreter.
 In the programs `x` and `y` are fp32 and `n`, `m` int32 tensors of 16 elements, `h`, `d`, `u`, `l` such of fp16, fp64, uint32, int64, `q`
 of booleans; `i` is `tl.arange(0, 16)`; `e` (fp32) and `k` (int32) are scalars; `a` and `w` are 16 x 16 tensors of fp32 and fp16; `s` and
 `f` point to 64 int32 and fp32 numbers.
+
+## The interpreter
+
+With `TILEWRIGHT_INTERPRET=1` (or `TRITON_INTERPRET=1`) kernels run in Python: `print`, `breakpoint()` and pdb work on their lines, and an
+access outside an array is an error that names the array, the index and the line. `TILEWRIGHT_INTERPRET_CHECK=races,uninitialized` asks
+for two more checks, whose findings are warnings (`InterpreterWarning`): two programs of a launch that access one element, one of them
+writing, with nothing that orders them; and an argument that the kernel only writes, but not everywhere. Both name the array, the index
+and the lines.
 """
 
 

@@ -175,6 +175,9 @@ Unset(x) | Unset.__init__ did not set second
 Returning(x) | Returning.__init__ must not return a value
 tl.pointer_type(3) | element_ty must be a dtype, got int
 tl.str_to_ty("fp33", None) | unknown type 'fp33'
+tl.full((4,), 0, tl.pointer_type(tl.int32)) | a number cannot be of type
+tl.to_tensor(None) | cannot convert None to tensor
+set_unknown(Pair(x, y)) | Pair has no field 'third'|immutable aggregate Pair
 tl.cat(k, k) | cat needs two tensors of one shape and type, rank 1 or more
 """
 
@@ -198,6 +201,10 @@ k in (1, 2) | `in` is for constants only
 [v for v in x] | a tuple, or a range with constant bounds, is needed here
 [v for v in (x, y) if k > 0] | the `if` of a list comprehension must be known at compile time
 x if Pair(x, y) else y | must be a bool, an int, None or a scalar tensor
+x if not Pair(x, y) else y | neither true nor false
+x.a: tl.constexpr = 3 ;; x | tl.constexpr annotates one name
+with nothing(): return ;; x | Cannot have `return` statements inside `with` statements
+2j | is not supported in a kernel
 b"bytes" | is not supported in a kernel
 p, r = x ;; p | cannot unpack .*: a tuple is needed
 p, r = x, y, n ;; p | cannot unpack 3 values into 2 names
@@ -236,6 +243,10 @@ def more_helpers(jit):
     @jit(noinline=True)
     def outlined_forever(p):
         return outlined_forever(p)
+
+    @tl.core.builtin
+    def set_unknown(pair, _semantic=None):
+        pair.third = pair.first
 
     @tl.core.extern
     def no_symbols(p, _semantic=None):

@@ -607,3 +607,28 @@ def test_an_error_leaves_the_context_usable():
 @jit
 def apart_scalar(out, n):
     tl.store(out, apart(n))
+
+
+@jit
+def two_parameters(out, n):
+    tl.store(out, n)
+
+
+def test_signatures():
+    from tilewright.compiler.frontend import build_module
+
+    with pytest.raises(ValueError, match="two_parameters has no parameter 'z'; its parameters: out, n"):
+        build_module(two_parameters, {"out": "*i32", "z": "i32"}, {}, None, None)
+    with pytest.raises(ValueError, match="signature and constexprs of two_parameters lack the parameter 'n'"):
+        build_module(two_parameters, {"out": "*i32"}, {}, None, None)
+
+
+def test_an_aggregate_inherits_from_aggregates():
+    class Plain:
+        pass
+
+    with pytest.raises(TypeError, match="aggregate Derived inherits from Plain, which is no aggregate"):
+
+        @aggregate
+        class Derived(Plain):
+            x: tl.tensor
