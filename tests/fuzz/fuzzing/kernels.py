@@ -51,7 +51,7 @@ def descriptor(w: Writer) -> None:
         w.block.append(Statement(f"for {counter} in range({bound}):", (), tuple(body)))
     if w.chance(0.5):
         target = w.argument(Array(ty.code, 40 * w.programs * 96, "pattern", 0))
-        other = opaque(w, f"tl.make_tensor_descriptor({target}, [{36 * w.programs}, 80], [96, 1], {list(shape)})")
+        other = opaque(w, f"tl.make_tensor_descriptor({target}, [{36 * w.programs}, {rng.choice([80, 90])}], [96, 1], {list(shape)})")
         w.run(f"{other}.store([pid * 36, {rng.choice([0, 16, 70])}], {total})")
 
 

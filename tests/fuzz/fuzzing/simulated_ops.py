@@ -53,6 +53,7 @@ OPS: dict[str, Callable] = {
     "llvm.uitofp": lambda op, a: simt.cast(op, simt.unsigned(a)),
     "llvm.fptosi": lambda op, a: _to_integer(op, a, True),
     "llvm.fptoui": lambda op, a: _to_integer(op, a, False),
+    "llvm.intr.assume": lambda op, *_: None,
     "llvm.freeze": lambda op, a: a,
 }
 
