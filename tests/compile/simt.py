@@ -470,10 +470,10 @@ def move_matrices(simulator: Simulator, name: str, operands: list, active: np.nd
 
 
 def run_copy(simulator: Simulator, match: re.Match, operand: Callable, active: np.ndarray) -> None:
-    """cp.async: bytes beyond the source size become zeros."""
+    """cp.async: bytes beyond the source size become zeros; a source size of 0 reads nothing."""
     size = int(match[2])
     chosen = active & operand(match[1]) if match[1] else active
-    data = load(simulator.memory, operand(1), size, "i8", chosen)
+    data = load(simulator.memory, operand(1), size, "i8", chosen & (operand(2) > 0) if match[3] else chosen)
     if match[3]:
         data = np.where(np.arange(size) < operand(2)[:, None], data, 0).astype(np.int8)
     store(simulator.shared, operand(0), data, "i8", chosen)
