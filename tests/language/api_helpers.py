@@ -51,6 +51,11 @@ def twice(x, _semantic=None):
     return tl.add(x, x, _semantic=_semantic)
 
 
+@tl.constexpr_function
+def plus_one(value):
+    return value + 1
+
+
 @builtin
 def nothing(_semantic=None):
     return contextlib.nullcontext()
@@ -133,7 +138,7 @@ def helpers(jit: Any) -> dict[str, Any]:
     module.scaled = scaled
     return {
         **{name: value for name, value in locals().items() if name not in ("jit", "module", "offset")},
-        **{f.__name__: f for f in (put, cube_root, dispatched, twice, nothing, named)},
+        **{f.__name__: f for f in (put, cube_root, dispatched, twice, nothing, plus_one, named)},
         "THREE": THREE,
         "helpers_module": module,
         "libdevice": tl.extra.libdevice,

@@ -211,6 +211,7 @@ tl.slice | (x, y, n, m)[1:3]
 tl.PropagateNan | tl.maximum(x, y, propagate_nan=tl.PropagateNan.NONE)
 tl.TRITON_MAX_TENSOR_NUMEL | tl.TRITON_MAX_TENSOR_NUMEL
 tl.str_to_ty | tl.str_to_ty("*fp32", None).is_ptr()
+tl.constexpr_function | plus_one(x.shape[0])
 tl.get_int_dtype | n.to(tl.get_int_dtype(16, True))
 tl.aggregate_replace | tl.aggregate_replace(Pair(x, y), second=n).total()
 tl.target_info.current_target | tl.target_info.current_target() is not None

@@ -38,7 +38,7 @@ from .dtypes import (
     uint64,
     void,
 )  # fmt: skip
-from .functions import aggregate_replace
+from .functions import aggregate_replace, constexpr_function
 from .iterators import condition, range, static_range
 from .math import abs, ceil, cos, div_rn, erf, exp, exp2, fdiv, floor, fma, log, log2, rsqrt, sin, sqrt, sqrt_rn, umulhi
 from .random import (
@@ -132,7 +132,6 @@ from .standard import (
 _CORE_ONLY = {
     "aggregate": ("functions", "aggregate"),
     "_aggregate": ("functions", "aggregate"),
-    "constexpr_function": ("functions", "constexpr_function"),
     "aggregate_type": ("functions", "aggregate_type"),
     "base_type": ("dtypes", "base_type"),
     "builtin_max": ("standard", "builtin_max"),
@@ -194,6 +193,7 @@ __all__ = [
     "condition",
     "const",
     "constexpr",
+    "constexpr_function",
     "constexpr_type",
     "core",
     "cos",
