@@ -28,7 +28,7 @@ class Array:
 class Statement:
     """One statement. A simple one is `text`; a compound one is headed by `text` and has a body, an `if` maybe a second one.
 
-    `targets` are the variables that it sets, with their types. `prelude` marks what every program keeps.
+    `targets` are the variables that it sets, with their types.
     """
 
     text: str
