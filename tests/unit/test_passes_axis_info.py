@@ -102,6 +102,44 @@ def test_hints():
     assert (info["%v"].contiguity, info["%v"].divisibility) == ((8,), (8,))
 
 
+def holds(info: object, value: np.ndarray) -> bool:
+    """Whether all that is claimed is so of a tensor of integers."""
+    for dim, (run, divisor, equal) in enumerate(zip(info.contiguity, info.divisibility, info.constancy, strict=True)):
+        rows = np.moveaxis(value, dim, -1)
+        runs, same = (rows.reshape(*rows.shape[:-1], -1, min(n, rows.shape[-1])) for n in (run, equal))
+        if (np.diff(runs, axis=-1) != 1).any() or (runs[..., 0] % divisor).any() or (same != same[..., :1]).any():
+            return False
+    return info.constant is None or (value == info.constant).all()
+
+
+def test_shapes_carry_along_what_is_known():
+    """arange(16)[:, None] * 64 + arange(8)[None, :], turned, stretched and reshaped."""
+    info = infos(
+        """  %r = tile.range 0 to 16 : tensor<16xi32>
+  %c = tile.range 0 to 8 : tensor<8xi32>
+  %k = arith.constant dense<64> : tensor<16xi32>
+  %o = arith.muli %r, %k : tensor<16xi32>
+  %oe = tile.expand_dims %o axis = 1 : tensor<16xi32> -> tensor<16x1xi32>
+  %ce = tile.expand_dims %c axis = 0 : tensor<8xi32> -> tensor<1x8xi32>
+  %ob = tile.broadcast %oe : tensor<16x1xi32> -> tensor<16x8xi32>
+  %cb = tile.broadcast %ce : tensor<1x8xi32> -> tensor<16x8xi32>
+  %s = arith.addi %ob, %cb : tensor<16x8xi32>
+  %t = tile.trans %s order = [1, 0] : tensor<16x8xi32> -> tensor<8x16xi32>
+  %to = tile.trans %ob order = [1, 0] : tensor<16x8xi32> -> tensor<8x16xi32>
+  %f = tile.reshape %s : tensor<16x8xi32> -> tensor<128xi32>
+  %d = tile.reshape %s : tensor<16x8xi32> -> tensor<4x4x8xi32>
+  %u = tile.trans %d order = [2, 0, 1] : tensor<4x4x8xi32> -> tensor<8x4x4xi32>""",
+        "",
+    )
+    offsets = np.repeat(np.arange(16)[:, None] * 64, 8, axis=1)
+    total = offsets + np.arange(8)
+    values = {"%ob": offsets, "%s": total, "%t": total.T, "%to": offsets.T, "%f": total.ravel()}
+    values |= {"%d": total.reshape(4, 4, 8), "%u": total.reshape(4, 4, 8).transpose(2, 0, 1)}
+    assert [name for name, value in values.items() if not holds(info[name], value)] == []
+    assert (info["%t"].contiguity, info["%u"].contiguity, info["%f"].contiguity) == ((8, 1), (8, 1, 1), (8,))
+    assert info["%to"].constancy == (8, 1)
+
+
 # Random arithmetic
 
 
@@ -191,9 +229,4 @@ def test_claims_hold(expression):
     if np.abs(value).max() >= 1 << 31:
         return
     info = infos("\n".join("  " + line for line in expression.lines), f"%a: i32 {ALIGNED}, %b: i32")[expression.name]
-    contiguity, divisibility, constancy = info.contiguity[0], info.divisibility[0], info.constancy[0]
-    runs = value.reshape(-1, min(contiguity, N))
-    assert (np.diff(runs, axis=1) == 1).all()
-    assert (runs[:, 0] % divisibility == 0).all()
-    assert (value.reshape(-1, min(constancy, N)) == value.reshape(-1, min(constancy, N))[:, :1]).all()
-    assert info.constant is None or (value == info.constant).all()
+    assert holds(info, value)

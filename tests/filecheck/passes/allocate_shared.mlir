@@ -140,6 +140,28 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
 // -----
 
 #l = #tilegpu.linear<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]], block = []>
+#s = #tilegpu.shared<offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256]]>
+#m = #tilegpu.linear<register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]], block = []>
+
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tilegpu.target = "cuda:80", tilegpu.threads_per_warp = 32 : i32} {
+  // A wait in a branch may not run: the copy is in flight behind it.
+  // CHECK: tilegpu.shared = 4096 : i32
+  // CHECK-LABEL: func.func @wait_in_a_branch
+  func.func @wait_in_a_branch(%x: tensor<512xf32, #l>, %p: tensor<512x!tile.ptr<f32>, #l>, %c: i1) {
+    %0 = tilegpu.local_alloc : !tilegpu.buffer<512xf32, #s>
+    %1 = tilegpu.async_copy %p, %0 : tensor<512x!tile.ptr<f32>, #l>, !tilegpu.buffer<512xf32, #s>
+    scf.if %c {
+      %3 = tilegpu.async_wait num = 0
+    }
+    %4 = tilegpu.local_alloc %x : tensor<512xf32, #l> -> !tilegpu.buffer<512xf32, #s>
+    %5 = tilegpu.local_load %4 : !tilegpu.buffer<512xf32, #s> -> tensor<512xf32, #m>
+    return
+  }
+}
+
+// -----
+
+#l = #tilegpu.linear<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]], block = []>
 #m = #tilegpu.linear<register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]], block = []>
 #s = #tilegpu.shared<offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256]]>
 #a = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [], warp = [], block = []>
