@@ -142,11 +142,7 @@ def _like(gen: Generator, value: Any, other: Any) -> Any:
 
 @visits(ast.If)
 def visit_if(gen: Generator, node: ast.If) -> None:
-    """An `if` without `return` in it; those with one are for `functions.run`."""
-    if contains_return(node):
-        raise gen.unsupported(
-            "Cannot have `return` statements inside `while`, `for` or `with` statements: set a variable and return after it"
-        )
+    """An `if` without `return` in it; those with one are for `functions.run`, and loops and `with` refuse them."""
     condition = gen.truth(node.test, "`if`")
     if isinstance(condition, bool):
         gen.visit_all(node.body if condition else node.orelse)

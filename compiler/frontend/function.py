@@ -328,7 +328,7 @@ def _find_block(lines: list[str], first: int, fn: FunctionType) -> _SourceBlock:
     start = first - 1
     while start < len(lines) and not lines[start].lstrip().startswith(("def ", "async def ")):
         start += 1
-    if start == len(lines):
+    if start == len(lines) or fn.__name__ == "<lambda>":
         raise ValueError(f"@jit functions should be written with `def`: {fn.__qualname__} is not")
     indent = len(lines[start]) - len(lines[start].lstrip())
     body: list[str] = []

@@ -30,14 +30,6 @@ def visit_expression_statement(gen: Generator, node: ast.Expr) -> None:
         gen.visit(node.value)
 
 
-@visits(ast.Return)
-def visit_return(gen: Generator, node: ast.Return) -> None:
-    """Reached only where `functions.run` does not look: in loops and `with`."""
-    raise gen.unsupported(
-        "Cannot have `return` statements inside `while`, `for` or `with` statements in triton: set a variable and return after it"
-    )
-
-
 # ---- assignments ------------------------------------------------------------------------------------------------------------------
 
 

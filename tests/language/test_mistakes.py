@@ -216,6 +216,8 @@ for p, r in range(3): pass ;; x | the target of `for` must be one name
 tl.advance(tl.make_block_ptr(f, (8,), (1,), (0,), (8,), (0,)), (1,)) ;; x | The result of advance\(\) is not being used
 for j in range(k): t = x + j ;; t | only the loop on line \d+ assigns it
 while (t := tl.make_tensor_descriptor(f, [8, 8], [8, 1], [8, 8])).load([0, 0]).sum() < 0: pass ;; x | needs a value before the loop
+t = k ;; for j in range(k): ;;     for t in range(3): pass ;; x | Loop-carried variable t has no value at the end of the loop
+for j in range(k): ;;     if k > 1: return ;; x | Cannot have `return` statements inside
 if k > 0: t = x ;; else: t = n ;; t | Mismatched type for t
 t = x ;; for j in range(k): t = n ;; t | Loop-carried variable t has initial type
 """

@@ -623,6 +623,12 @@ def test_signatures():
         build_module(two_parameters, {"out": "*i32"}, {}, None, None)
 
 
+def test_the_name_of_a_kernel():
+    named = jit(two_parameters.fn, repr=lambda specialization: "no name")
+    with pytest.raises(ValueError, match="'no name' cannot name a kernel: letters, digits and _ only"):
+        module(named, "*i32 i32")
+
+
 def test_an_aggregate_inherits_from_aggregates():
     class Plain:
         pass

@@ -77,6 +77,22 @@ def test_function_without_source_is_refused():
         KernelFunction(scope["made"])
 
 
+def test_lambda_is_refused():
+    with pytest.raises(ValueError, match="@jit functions should be written with `def`"):
+        KernelFunction(lambda x: x)
+
+
+def test_captured_name_without_a_value():
+    @KernelFunction
+    def early(x):
+        return x + later
+
+    with pytest.raises(NameError, match="later is not defined yet: the enclosing function has not assigned it"):
+        early.resolve("later")
+    later = 3
+    assert early.resolve("later") == 3
+
+
 def test_call_outside_of_a_kernel():
     with pytest.raises(RuntimeError, match="outside of the scope of a kernel"):
         helper(1)
