@@ -313,6 +313,8 @@ class _SourceBlock:
 
 
 def _source_lines(fn: FunctionType) -> list[str]:
+    if fn.__name__ == "<lambda>":
+        raise ValueError(f"@jit functions should be written with `def`: {fn.__qualname__} is not")
     linecache.checkcache(fn.__code__.co_filename)
     lines = linecache.getlines(fn.__code__.co_filename, fn.__globals__)
     if not lines:
@@ -328,8 +330,8 @@ def _find_block(lines: list[str], first: int, fn: FunctionType) -> _SourceBlock:
     start = first - 1
     while start < len(lines) and not lines[start].lstrip().startswith(("def ", "async def ")):
         start += 1
-    if start == len(lines) or fn.__name__ == "<lambda>":
-        raise ValueError(f"@jit functions should be written with `def`: {fn.__qualname__} is not")
+    if start == len(lines):
+        raise ValueError(f"cannot find {fn.__qualname__} in {fn.__code__.co_filename}: was the file changed?")
     indent = len(lines[start]) - len(lines[start].lstrip())
     body: list[str] = []
     for number in range(start, len(lines) + 1):
