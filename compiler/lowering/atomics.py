@@ -13,6 +13,7 @@ from tilewright.compiler.layouts import LinearLayout
 
 from . import access, linear, vectors, warps
 from .asm import REGISTER_CLASS, braces, inline_asm, inline_asm_multi
+from .branches import when
 from .context import LoweringContext
 from .memory import words_from, words_to
 from .registry import rule
@@ -195,23 +196,6 @@ def through_scratch(ctx: LoweringContext, op: ir.Operation, value: ir.Value, own
     ctx.barrier()
     read = vectors.pack(ctx, [ctx.emit("llvm.load", memory, (place,)) for place in places])
     return ctx.emit("llvm.trunc", value.type, (read,)) if is_flag else read
-
-
-def when(
-    ctx: LoweringContext, condition: ir.Value | None, action: Callable[[], ir.Value | None], type: ir.Type | None = None
-) -> ir.Value | None:
-    """Run `action` where the i1 `condition` holds, behind a branch; its result of `type` is zero elsewhere."""
-    if condition is None:
-        return action()
-    inside = ctx.new_block()
-    after = ctx.new_block() if type is None else ctx.new_block(type)
-    ctx.cond_branch(condition, inside, after, (), () if type is None else (ctx.zero(type),))
-    ctx.enter(inside)
-    with ctx.conditional():
-        result = action()
-    ctx.branch(after, () if type is None else (result,))
-    ctx.enter(after)
-    return None if type is None else after.arguments[0]
 
 
 # The instructions

@@ -12,6 +12,7 @@ from tilewright.dialects import tile
 
 from . import access
 from .asm import inline_asm
+from .branches import when
 from .context import LoweringContext, ModuleState
 from .registry import rule
 
@@ -88,9 +89,9 @@ def prefetch_descriptors(ctx: LoweringContext, entry: ir.Block, inputs: list[ir.
     """Let thread 0 fetch the tensor maps that a kernel is passed."""
     maps = [argument for argument, type in zip(entry.arguments, inputs, strict=True) if tile.is_desc(type)]
     if maps:
-        text = " ".join(f"@$0 prefetch.tensormap [${1 + i}];" for i in range(len(maps)))
-        first = access.owner(ctx, None) or ctx.constant(ctx.types.i1, 1)
-        inline_asm(ctx, text, ",".join(["b", *["l"] * len(maps), "~{memory}"]), (first, *maps), None)
+        text = " ".join(f"prefetch.tensormap [${i}];" for i in range(len(maps)))
+        constraints = ",".join([*["l"] * len(maps), "~{memory}"])
+        when(ctx, access.owner(ctx, None), lambda: inline_asm(ctx, text, constraints, maps, None))
 
 
 @rule("func.return")

@@ -8,7 +8,7 @@ from mlir import ir
 from tilewright.compiler.layouts import LinearLayout
 
 from . import access, linear, vectors
-from .atomics import when
+from .branches import when
 from .context import LoweringContext, source_line
 from .registry import rule
 

@@ -6,7 +6,7 @@ from mlir import ir
 
 from . import access, linear, vectors
 from .asm import inline_asm, inline_asm_multi, operand_counts
-from .atomics import when
+from .branches import when
 from .context import LoweringContext
 from .registry import rule
 

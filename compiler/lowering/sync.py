@@ -6,6 +6,7 @@ from tilewright.dialects import tilegpu
 
 from . import access
 from .asm import inline_asm
+from .branches import when
 from .context import LoweringContext
 from .registry import rule
 
@@ -51,24 +52,28 @@ def mbarrier_init(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     """Thread 0 sets every slot; the fence makes that visible to the asynchronous copies of the whole cluster."""
     count = ir.IntegerAttr(op.attributes["count"]).value
     _, _, _, slots = tilegpu.buffer_info(op.operands[0].type)
-    inits = " ".join(f"@$1 mbarrier.init.shared::cta.b64 [$0+{8 * slot}], {count};" for slot in range(max(slots, 1)))
-    operands = (ctx.value(op.operands[0]), access.owner(ctx, None) or ctx.constant(ctx.types.i1, 1))
-    inline_asm(ctx, f"{inits} fence.mbarrier_init.release.cluster;", "r,b,~{memory}", operands, None)
+    inits = " ".join(f"mbarrier.init.shared::cta.b64 [$0+{8 * slot}], {count};" for slot in range(max(slots, 1)))
+    text = f"{inits} fence.mbarrier_init.release.cluster;"
+    operands = (ctx.value(op.operands[0]),)
+    when(ctx, access.owner(ctx, None), lambda: inline_asm(ctx, text, "r,~{memory}", operands, None))
     return []
 
 
-def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value:
-    """i1: thread 0, if the optional predicate at operand `index` holds."""
+def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | None:
+    """i1: thread 0, if the optional predicate at operand `index` holds; None where the role is that one thread.
+
+    To be branched on, with `when`: of TMA instructions under a thread's own predicate ptxas makes loops over the threads of the warp.
+    """
     predicate = ctx.value(op.operands[index]) if len(op.operands) > index else None
-    chosen = access.both(ctx, access.owner(ctx, None), predicate)
-    return ctx.constant(ctx.types.i1, 1) if chosen is None else chosen
+    return access.both(ctx, access.owner(ctx, None), predicate)
 
 
 @rule("tilegpu.mbarrier_expect")
 def mbarrier_expect(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     size = ir.IntegerAttr(op.attributes["bytes"]).value
-    text = f"@$1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {size};"
-    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), elected(ctx, op, 1)), None)
+    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {size};"
+    operands = (ctx.value(op.operands[0]),)
+    when(ctx, elected(ctx, op, 1), lambda: inline_asm(ctx, text, "r,~{memory}", operands, None))
     return []
 
 
@@ -82,7 +87,8 @@ def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     else:
         condition = elected(ctx, op, 1)
     text = f"@$1 mbarrier.arrive.shared::cta.b64 _, [$0], {count};"
-    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), condition), None)
+    chosen = ctx.constant(ctx.types.i1, 1) if condition is None else condition
+    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), chosen), None)
     return []
 
 

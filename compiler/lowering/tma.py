@@ -13,6 +13,7 @@ from tilewright.dialects import tilegpu
 
 from .access import keyword
 from .asm import inline_asm
+from .branches import when
 from .context import LoweringContext
 from .memory import l2_policy
 from .registry import rule
@@ -56,17 +57,22 @@ def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     rank = len(indices)
     evict = keyword(op, "evict", "evict_normal")
     hint = "" if evict == "evict_normal" else ".L2::cache_hint"
-    tail = f", ${5 + rank - 1}" if hint else ""
+    tail = f", ${3 + rank}" if hint else ""
     text = (
-        f"@$3 cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} "
-        f"[$0], [$1, {_coordinates(4, rank)}], [$2]{tail};"
+        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} "
+        f"[$0], [$1, {_coordinates(3, rank)}], [$2]{tail};"
     )
-    constraints = ",".join(["r", "l", "r", "b", *["r"] * rank, *["l"] * bool(hint), "~{memory}"])
+    constraints = ",".join(["r", "l", "r", *["r"] * rank, *["l"] * bool(hint), "~{memory}"])
     policy = [l2_policy(ctx, evict)] if hint else []
     values = [ctx.value(v) for v in indices]
-    for coordinates, address in _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer)):
-        operands = (address, ctx.value(descriptor), ctx.value(mbarrier), condition, *coordinates, *policy)
-        inline_asm(ctx, text, constraints, operands, None)
+    parts = _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer))
+
+    def issue() -> None:
+        for coordinates, address in parts:
+            operands = (address, ctx.value(descriptor), ctx.value(mbarrier), *coordinates, *policy)
+            inline_asm(ctx, text, constraints, operands, None)
+
+    when(ctx, condition, issue)
     return []
 
 
@@ -80,12 +86,17 @@ def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.
     descriptor, *indices, buffer = list(op.operands)
     condition = elected(ctx, op, len(op.operands))
     rank = len(indices)
-    text = f"@$2 {instruction} [$0, {_coordinates(3, rank)}], [$1];"
-    constraints = ",".join(["l", "r", "b", *["r"] * rank, "~{memory}"])
+    text = f"{instruction} [$0, {_coordinates(2, rank)}], [$1];"
+    constraints = ",".join(["l", "r", *["r"] * rank, "~{memory}"])
     values = [ctx.value(v) for v in indices]
-    for coordinates, address in _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer)):
-        inline_asm(ctx, text, constraints, (ctx.value(descriptor), address, condition, *coordinates), None)
-    inline_asm(ctx, "@$0 cp.async.bulk.commit_group;", "b,~{memory}", (condition,), None)
+    parts = _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer))
+
+    def issue() -> None:
+        for coordinates, address in parts:
+            inline_asm(ctx, text, constraints, (ctx.value(descriptor), address, *coordinates), None)
+        inline_asm(ctx, "cp.async.bulk.commit_group;", "~{memory}", (), None)
+
+    when(ctx, condition, issue)
     return []
 
 

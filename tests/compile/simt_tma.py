@@ -80,26 +80,26 @@ class TmaState:
     stores: list[Callable[[], None]] = field(default_factory=list)
 
 
-INIT = re.compile(r"@\$1 mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
-EXPECT = re.compile(r"@\$1 mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], (\d+);")
+INIT = re.compile(r"mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
+EXPECT = re.compile(r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], (\d+);")
 ARRIVE = re.compile(r"@\$1 mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\], (\d+);")
-LOAD = re.compile(r"@\$3 cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
-STORE = re.compile(r"@\$2 cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
+LOAD = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
+STORE = re.compile(r"cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
 REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], active: np.ndarray) -> bool:
     """Run a block of assembly of TMA or mbarriers; False if it is none."""
     state: TmaState = simulator.tma
-    if text.startswith("@$0 prefetch.tensormap") or "cp.async.bulk.commit_group" in text:
+    if text.startswith("prefetch.tensormap") or "cp.async.bulk.commit_group" in text:
         return True
     if inits := INIT.findall(text):
-        for thread in np.flatnonzero(active & operand(1)):
+        for thread in np.flatnonzero(active):
             for offset, count in inits:
                 state.mbarriers[int(operand(0)[thread]) + int(offset)] = Mbarrier(int(count))
         return True
     if match := EXPECT.fullmatch(text):
-        for thread in np.flatnonzero(active & operand(1)):
+        for thread in np.flatnonzero(active):
             mbarrier = state.mbarriers[int(operand(0)[thread])]
             mbarrier.arrivals += 1
             mbarrier.bytes += int(match[1])
@@ -116,13 +116,13 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             _wait(simulator, state.mbarriers[address], parity)
         return True
     if match := LOAD.fullmatch(text):
-        for thread in np.flatnonzero(active & operand(3)):
-            corner = [int(operand(4 + i)[thread]) for i in reversed(range(int(match[1])))]
+        for thread in np.flatnonzero(active):
+            corner = [int(operand(3 + i)[thread]) for i in reversed(range(int(match[1])))]
             _load(simulator, state.maps[int(operand(1)[thread])], corner, int(operand(0)[thread]), int(operand(2)[thread]))
         return True
     if match := STORE.fullmatch(text):
-        for thread in np.flatnonzero(active & operand(2)):
-            corner = [int(operand(3 + i)[thread]) for i in reversed(range(int(match[2])))]
+        for thread in np.flatnonzero(active):
+            corner = [int(operand(2 + i)[thread]) for i in reversed(range(int(match[2])))]
             _store(simulator, state.maps[int(operand(0)[thread])], corner, int(operand(1)[thread]), match[3] if match[1] else None)
         return True
     if text.startswith("cp.async.bulk.wait_group"):
