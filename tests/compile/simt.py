@@ -17,6 +17,7 @@ from simt_tma import TensorMap, TmaState, run_tma_asm
 
 WARP = 32
 PAGE = 1024  # bytes; arrays start on a page and a free page lies between two
+UNWRITTEN = 0xFF  # memory that no one wrote is NaN in every format of floats
 INTS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -72,7 +73,7 @@ class Simulator:
         self.part = part
         self.turns = None if part is None else Turns(seed)
         self.threads = threads
-        self.shared = np.zeros(shared, np.uint8)
+        self.shared = np.full(shared, UNWRITTEN, np.uint8)
         self.memory = np.zeros(0, np.uint8)
         self.program = (0, 0, 0)
         self.tma = TmaState()
@@ -88,7 +89,7 @@ class Simulator:
         for argument in arguments:
             places.append(top)
             top += (-(-np.asarray(argument).nbytes // PAGE) + 1) * PAGE
-        self.memory = np.zeros(top, np.uint8)
+        self.memory = np.full(top, UNWRITTEN, np.uint8)
         arrays = [(p, a) for p, a in zip(places, arguments, strict=True) if isinstance(a, np.ndarray)]
         for place, array in arrays:
             self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
