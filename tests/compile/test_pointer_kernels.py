@@ -105,3 +105,40 @@ def test_attention(stages, arch):
     scores = q[:64].astype(np.float32) @ k.astype(np.float32).T
     p = np.exp2(scores - scores.max(1, keepdims=True))
     np.testing.assert_allclose(out, (p / p.sum(1, keepdims=True)) @ v.astype(np.float32), atol=4e-3)
+
+
+@tilewright.jit
+def one_product(A, B, C, START: tl.constexpr):
+    i, j, k = tl.arange(0, 64), tl.arange(0, 32), tl.arange(0, 32)
+    x = tl.load(A + i[:, None] * 32 + k[None, :])
+    y = tl.load(B + k[:, None] * 32 + j[None, :])
+    acc = tl.full((64, 32), START, tl.int32 if A.dtype.element_ty == tl.int8 else tl.float32)
+    tl.store(C + i[:, None] * 32 + j[None, :], tl.dot(x, y, acc))
+
+
+@pytest.mark.parametrize("start", [0, 5])
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize(("dtype", "types"), [(np.float16, ("*fp16", "*fp32")), (np.int8, ("*i8", "*i32"))])
+def test_accumulators_start_at_a_constant(dtype, types, arch, start):
+    rng = np.random.default_rng(4)
+    a, b = whole_numbers(rng, (64, 32), dtype), whole_numbers(rng, (32, 32), dtype)
+    c = np.zeros((64, 32), np.float32 if dtype == np.float16 else np.int32)
+    signature = {"A": types[0], "B": types[0], "C": types[1]}
+    run_kernel(one_product, (1,), {"A": a, "B": b, "C": c}, {"START": start}, signature, arch=arch)
+    assert np.array_equal(c, a.astype(c.dtype) @ b.astype(c.dtype) + start)
+
+
+@tilewright.jit
+def sum_rows(X, OUT, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    x = tl.load(X + 1 + i[:, None] * COLUMNS + j[None, :])  # not aligned: no vectors, so that lanes lie along the rows
+    tl.store(OUT + i, tl.sum(x, 1))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 32), (2, 16), (4, 8), (8, 4), (2, 64)])
+def test_sums_of_few_lanes(rows, columns):
+    x = np.arange(1, rows * columns + 2, dtype=np.int32)
+    out = np.zeros(rows, np.int32)
+    types = {"X": "*i32", "OUT": "*i32"}
+    run_kernel(sum_rows, (1,), {"X": x, "OUT": out}, {"ROWS": rows, "COLUMNS": columns}, types, arch=80, num_warps=1)
+    assert out.tolist() == x[1:].reshape(rows, columns).sum(1).tolist()
