@@ -8,6 +8,8 @@ import ttgir_kernels as K
 from lowering_harness import assemble
 
 from tilewright.compiler import layouts as L
+from tilewright.compiler.layouts import scratch_plan
+from tilewright.compiler.lowering.convert_layout import SCRATCH_LIMIT
 
 NUMPY = {"i1": np.uint8, "i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64, "f16": np.uint16, "bf16": np.uint16}
 NUMPY |= {"f32": np.uint32, "f64": np.uint64}
@@ -75,6 +77,14 @@ def test_large_conversion_goes_in_rounds(run):
     result = np.zeros_like(source)
     run(K.convert(src, dst, "f32", 8), source, result)
     np.testing.assert_array_equal(result, source)
+
+
+def test_rounds_wait_for_each_other():
+    """Each round is written and read behind a barrier, and written only when the one before was read."""
+    src, dst = L.wgmma_accumulator((128, 256), 8), L.default_blocked((128, 256), 8, vector=4)
+    rounds = scratch_plan(src, dst, 4, SCRATCH_LIMIT).rounds
+    assert rounds == 4
+    assert assemble(K.convert(src, dst, "f32", 8)).count("bar") == 2 * rounds - 1
 
 
 def test_random_conversions(run):
