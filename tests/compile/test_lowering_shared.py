@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import ttgir_kernels as K
@@ -186,16 +188,27 @@ def test_cp_async(run):
         assert assembled.count("cp.async.commit_group") == assembled.count("cp.async.wait_group") == 1
 
 
+@pytest.mark.parametrize("below", [2001, 2000])
 @pytest.mark.parametrize("other", [None, "7"])
 @pytest.mark.parametrize("layout", [L.default_blocked((64, 64), 4, vector=8), L.default_blocked((64, 64), 4)])
-def test_cp_async_under_a_mask(run, layout, other):
+def test_cp_async_under_a_mask(run, layout, other, below):
     """Also with one 16-bit element at a time, which cp.async cannot copy."""
     source = data((64, 64), "i16")
     result = np.zeros_like(source)
-    run(K.async_copy(layout, ROWS, L.nvmma((64, 64), 16), "i16", 4, below=2001, other=other), source, result)
+    run(K.async_copy(layout, ROWS, L.nvmma((64, 64), 16), "i16", 4, below=below, other=other), source, result)
     expected = source.copy()
-    expected.reshape(-1)[2001:] = int(other or 0)
+    expected.reshape(-1)[below:] = int(other or 0)
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("other", [None, "7"])
+def test_cp_async_leaves_masked_elements_to_what_is_stored_there(other):
+    """A copy in flight would overwrite `other`, so none is issued for elements that are masked off; zeros the copy itself makes."""
+    layout = L.default_blocked((64, 64), 4, vector=8)
+    ptx = assemble(K.async_copy(layout, ROWS, L.nvmma((64, 64), 16), "i16", 4, below=2000, other=other), 80).ptx
+    copies = re.findall(r"(@%p\d+ )?cp\.async\.cg\.shared\.global \[[^]]*\], \[[^]]*\], 16(, %r\d+)?;", ptx)
+    assert len(copies) == 4
+    assert all(bool(predicate) == (other is not None) and bool(size) == (other is None) for predicate, size in copies)
 
 
 def test_flags_and_pointers(run):
