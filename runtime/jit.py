@@ -50,13 +50,6 @@ class JitFunctionInfo(NamedTuple):
     jit_function: JITFunction
 
 
-class SpecializationProxy(NamedTuple):
-    """What `repr=` functions are given: constants and signature by parameter name."""
-
-    constants: dict[str, Any]
-    signature: dict[str, Any]
-
-
 class KernelInterface:
     """Anything that is launched as `kernel[grid](*arguments, **options)`."""
 
@@ -89,7 +82,6 @@ class JITFunction(KernelInterface, KernelFunction):
         self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]] = defaultdict(self._device_cache)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._lock = threading.RLock()
-        self._binder: Callable[..., Any] | None = None
         self._bind: Callable[..., Any] | None = None
         self._launchers: dict[tuple, FastLauncher] = {}
         self._current: FastLauncher | None = None

@@ -64,17 +64,6 @@ class LinearLayout:
         return self
 
     @classmethod
-    def from_flat(cls, flat: Sequence[int], in_bits: Mapping[str, int], out_sizes: Sequence[int]) -> LinearLayout:
-        """Build a layout from the columns of all inputs in a row, `in_bits` of them for each name."""
-        columns, start = {}, 0
-        for name, bits in in_bits.items():
-            columns[name] = tuple(flat[start : start + bits])
-            start += bits
-        if start != len(flat):
-            raise ValueError(f"{len(flat)} columns for {start} input bits")
-        return cls.from_columns(columns, out_sizes)
-
-    @classmethod
     def identity(cls, name: str, size: int) -> LinearLayout:
         """Return the identity from one input to a tensor of one dimension."""
         return cls.from_columns({name: f2.identity(log2_exact(size))}, (size,))

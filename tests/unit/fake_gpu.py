@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
+import tilewright.runtime.jit as jit_module
 from tilewright.compiler.backends.base import GPUTarget
 from tilewright.compiler.kernel import Artefacts, CompiledKernel
+from tilewright.runtime import driver
 from tilewright.runtime.drivers import libcuda
 from tilewright.runtime.drivers.base import GPUDriver
 from tilewright.runtime.launch import FORMATS, GenericLauncher
@@ -122,9 +127,6 @@ def leaf_kinds(kind: Any) -> list[str]:
     if kind.startswith("tensordesc<"):  # address, shape, strides
         rank = kind.count(",") + 1
         return ["*", *["i32"] * rank, *["i64"] * rank]
-    if kind.startswith("tensordesc<"):
-        rank = kind.count(",") + 1
-        return ["*u8", *["i32"] * rank, *["i64"] * rank]
     return [] if kind == "constexpr" else [kind]
 
 
@@ -141,3 +143,13 @@ def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile
+
+
+def active_gpu(monkeypatch: pytest.MonkeyPatch, descriptors: list[dict[str, Any]] | None = None) -> Iterator[FakeDriver]:
+    """What a fixture yields: a `FakeDriver` that is the active one until the test ends; `compiled` records what was compiled for it."""
+    fake = FakeDriver()
+    driver.set_active(fake)
+    fake.compiled = []
+    monkeypatch.setattr(jit_module, "compile", fake_compile(fake.compiled, descriptors))
+    yield fake
+    driver.reset_active()

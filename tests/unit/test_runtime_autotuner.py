@@ -5,13 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from fake_gpu import FakeDriver, Tensor, fake_compile
+from fake_gpu import Tensor, active_gpu
 
 import tilewright.language as tl
-import tilewright.runtime.jit as jit_module
 from tilewright import knobs
 from tilewright.errors import AutotunerError, OutOfResources
-from tilewright.runtime import driver
 from tilewright.runtime.autotuner import Config, autotune, heuristics
 from tilewright.runtime.benchmark import quantile, summarize
 from tilewright.runtime.jit import jit
@@ -26,12 +24,7 @@ CONFIGS = [Config({"B": 32}, num_warps=1), Config({"B": 64}, num_warps=2), Confi
 
 @pytest.fixture
 def gpu(monkeypatch):
-    fake = FakeDriver()
-    driver.set_active(fake)
-    fake.compiled = []
-    monkeypatch.setattr(jit_module, "compile", fake_compile(fake.compiled))
-    yield fake
-    driver.reset_active()
+    yield from active_gpu(monkeypatch)
 
 
 def bench_that_likes(gpu, size: int):

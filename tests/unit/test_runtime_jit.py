@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
-from fake_gpu import FakeDriver, Tensor, fake_compile
+from fake_gpu import Tensor, active_gpu
 
 import tilewright.language as tl
-import tilewright.runtime.jit as jit_module
 from tilewright import knobs
 from tilewright.errors import CompilationError
-from tilewright.runtime import AsyncCompileMode, driver
+from tilewright.runtime import AsyncCompileMode
 from tilewright.runtime.jit import JITFunction, jit
 from tilewright.runtime.specialize import specialize_value
 
@@ -42,12 +41,7 @@ def captures(x, n):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    fake = FakeDriver()
-    driver.set_active(fake)
-    fake.compiled = []
-    monkeypatch.setattr(jit_module, "compile", fake_compile(fake.compiled))
-    yield fake
-    driver.reset_active()
+    yield from active_gpu(monkeypatch)
 
 
 def tensors(count: int = 3, dtype: str = "float32") -> list[Tensor]:

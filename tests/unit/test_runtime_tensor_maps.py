@@ -5,13 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from fake_gpu import FakeDriver, Tensor, fake_compile
+from fake_gpu import Tensor, active_gpu, fake_compile
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
-from tilewright.runtime import driver
 from tilewright.runtime.jit import jit
 from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMapError, TensorMaps, divide, remainder, wrap
 from tilewright.tools.tensor_descriptor import TensorDescriptor
@@ -42,11 +41,7 @@ WIDTH = 5
 
 @pytest.fixture
 def gpu(monkeypatch):
-    fake = FakeDriver()
-    driver.set_active(fake)
-    monkeypatch.setattr(jit_module, "compile", fake_compile([], [LOAD, STORE]))
-    yield fake
-    driver.reset_active()
+    yield from active_gpu(monkeypatch, [LOAD, STORE])
 
 
 def bases(launch: dict) -> list[int]:
