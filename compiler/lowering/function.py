@@ -26,6 +26,8 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     """Lower one function into the module of `state`. `launch` is the attributes that a kernel gets and a helper function does not."""
     types = state.types
     name = ir.StringAttr(func.attributes["sym_name"]).value
+    if not len(func.regions[0].blocks):
+        raise user_error(func, f"the function {name} is declared and has no body")
     old_type = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
     params = [state.convert(t) for t in old_type.inputs]
     results = [state.convert(t) for t in old_type.results]

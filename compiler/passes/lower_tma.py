@@ -44,8 +44,10 @@ def mbarrier_type(context: ir.Context, slots: int = 0) -> ir.Type:
 
 
 def described_buffer(descriptor: ir.Value, slots: int = 0) -> ir.Type:
-    """Return the type of a buffer for the blocks of a descriptor."""
+    """Return the type of a buffer for the blocks of a descriptor. Raises ValueError for one that the kernel makes itself."""
     shape, element, layout = tile.desc_info(descriptor.type)
+    if layout is None:
+        raise ValueError("a descriptor that the kernel makes has no layout: run tile-host-descriptors and tile-lower-descriptors first")
     return tilegpu.buffer_type(shape, element, layout, slots)
 
 

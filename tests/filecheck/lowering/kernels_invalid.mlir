@@ -58,3 +58,24 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     return
   }
 }
+
+// -----
+
+// expected-error@unknown {{the function elsewhere is declared and has no body}}
+func.func private @elsewhere(i32) attributes {no_inline}
+func.func @calls(%n: i32) {
+  func.call @elsewhere(%n) : (i32) -> ()
+  return
+}
+
+// -----
+
+// What --emit takes as ttir is the result of that stage, in which no descriptors are made any more.
+// expected-error@unknown {{a descriptor that the kernel makes has no layout: run tile-host-descriptors and tile-lower-descriptors first}}
+func.func @makes_a_descriptor(%p: !tile.ptr<f32>, %n: i32, %s: i64) {
+  %c0 = arith.constant 0 : i32
+  %d = tile.make_descriptor %p, shape = [%n], strides = [%s], padding = zero : !tile.ptr<f32> -> !tile.desc<32xf32>
+  %x = tile.descriptor_load %d[%c0] : !tile.desc<32xf32> -> tensor<32xf32>
+  tile.descriptor_store %d[%c0], %x : !tile.desc<32xf32>, tensor<32xf32>
+  return
+}
