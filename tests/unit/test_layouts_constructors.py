@@ -160,6 +160,32 @@ def test_shape_operations(data):
     assert L.split(joined) == layout and L.trans(moved, L.inverse_permutation(order)) == layout
 
 
+@given(st.data())
+def test_slices_and_broadcasts_against_numpy(data):
+    layout = data.draw(layouts(shape=data.draw(shapes(6, 3)), in_bits=(3, 2, 1, 0)))
+    axis = data.draw(st.integers(0, layout.rank - 1))
+    kept = L.slice_dim(layout, axis, True)
+    for reg in range(8):
+        coords = layout(register=reg, lane=3, warp=1)
+        assert kept(register=reg, lane=3, warp=1) == coords[:axis] + coords[axis + 1 :]
+    held = {kept(register=r, lane=1) for r in range(8)}
+    few = L.slice_dim(layout, axis)
+    registers = [few(register=r, lane=1) for r in range(few.in_size("register"))]
+    assert set(registers) == held and len(registers) == len(held)
+    # A source of the broadcast holds, in each thread, the element that every register of the result repeats.
+    flat = tuple(1 if d == axis else s for d, s in enumerate(layout.out_sizes))
+    source = L.broadcast_source(layout, flat)
+    for lane in range(4):
+        mine = {source(register=r, lane=lane) for r in range(source.in_size("register"))}
+        assert mine == {tuple(0 if d == axis else c for d, c in enumerate(layout(register=r, lane=lane))) for r in range(8)}
+    wide = L.broadcast_result(source, layout.out_sizes)
+    for lane in range(4):
+        mine = {wide(register=r, lane=lane) for r in range(wide.in_size("register"))}
+        narrow = {source(register=r, lane=lane) for r in range(source.in_size("register"))}
+        want = {(*c[:axis], i, *c[axis + 1 :]) for c in narrow for i in range(layout.out_sizes[axis])}
+        assert mine == want
+
+
 def test_slice_and_broadcast():
     layout = L.blocked((16, 32), (1, 4), (4, 8), (4, 1), (1, 0))
     row = L.slice_dim(layout, 1)

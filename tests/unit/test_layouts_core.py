@@ -93,6 +93,19 @@ def test_left_inverse(data):
         assert inverse(**{f"dim{i}": c for i, c in enumerate(wider(**index))}) == tuple(index.values())
 
 
+@given(st.data())
+def test_invert(data):
+    shape = data.draw(shapes(6))
+    layout = data.draw(distributed(shape, copies=False))
+    if not layout.is_invertible:
+        with pytest.raises(ValueError, match="not invertible"):
+            layout.invert()
+        return
+    inverse = layout.invert()
+    for index in inputs(layout):
+        assert inverse(**{f"dim{i}": c for i, c in enumerate(layout(**index))}) == tuple(index.values())
+
+
 @given(layouts(in_bits=(2, 2, 1, 0)))
 def test_rank_properties(layout):
     reached = {layout(**i) for i in inputs(layout)}
@@ -139,6 +152,29 @@ def test_quotient_splits_off_untouched_inputs():
     assert conversion.quotient(["lane"]) is None
     touched = LinearLayout({"register": [(1, 1)], "warp": [(0, 1)]}, (2, 2))
     assert touched.quotient(["warp"]) is None
+
+
+@given(layouts(shape=(4, 4, 2, 1), in_bits=(2, 2, 1, 0)), st.sampled_from(["register", "lane", "warp"]), st.booleans())
+def test_quotient_against_enumeration(layout, name, splits):
+    if splits:  # a random map hardly ever does
+        dim = layout.names.index(name)
+        own = {n: [tuple(0 if d == dim else x for d, x in enumerate(b)) for b in bases] for n, bases in layout.bases.items()}
+        own[name] = [tuple(1 << i if d == dim else 0 for d in range(4)) for i in range(layout.in_bits(name))]
+        layout = LinearLayout(own, layout.out_sizes)
+    dim = layout.names.index(name)
+    others = [d for d in range(4) if d != dim]
+    # The input splits off if it alone decides its output, which is its own value.
+    values = [(index, layout(**index)) for index in inputs(layout)]
+    apart = all(
+        out[dim] == index[name] and out == tuple(map(int.__xor__, layout(**{name: index[name]}), layout(**{**index, name: 0})))
+        for index, out in values
+    )
+    apart &= all(not any(layout(**{name: v})[d] for d in others) for v in range(layout.in_size(name)))
+    quotient = layout.quotient([name])
+    assert (quotient is not None) == apart
+    if quotient is not None:
+        for index, out in values:
+            assert quotient(**{n: v for n, v in index.items() if n != name}) == tuple(out[d] for d in others)
 
 
 @given(layouts())
