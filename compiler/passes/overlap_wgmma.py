@@ -36,6 +36,8 @@ def overlap_wgmma(module: ir.Operation) -> None:
 
 def _forwarded(wait: ir.Operation) -> bool:
     """Drop a wait whose value is only accumulated further by wgmmas of the same block; return whether it was."""
+    if len(wait.results) != 1:
+        return False
     uses = list(wait.results[0].uses)
     for use in uses:
         user = use.owner.operation

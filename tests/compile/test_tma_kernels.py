@@ -187,6 +187,12 @@ def test_softmax_is_held_above_the_wait_for_the_second_product():
     assert waited < behind.index("cvt.rn.f16x2") and "ex2.approx" not in behind[:waited]
 
 
+def test_what_is_read_back_was_written():
+    """A block that the kernel loads again must be in memory, not only read from its buffer, before the kernel goes on."""
+    module, _ = passes_of(add_blocks, {"X": "*fp16", "OUT": "*fp16", "M": "i32", "N": "i32"}, {"BM": 32, "BN": 32})
+    assert [line.strip() for line in str(module).splitlines() if "store_wait" in line] == ["tilegpu.tma_store_wait num = 0"]
+
+
 def test_no_tma_before_sm_90():
     constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "TRANSPOSED": True}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, arch=80)

@@ -70,4 +70,12 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     %5 = arith.addf %4, %3 : tensor<64x8xf32, #acc>
     return %5 : tensor<64x8xf32, #acc>
   }
+  // A wait for no value stays where it is.
+  // CHECK-LABEL: func.func @nothing
+  // CHECK-NEXT: tilegpu.wgmma_wait num = 5
+  // CHECK-NEXT: return
+  func.func @nothing() {
+    tilegpu.wgmma_wait num = 5
+    return
+  }
 }
