@@ -6,6 +6,9 @@ of the descriptor's type, with the attribute `tile.descriptor` that says how to 
 reductions that TMA can do use that. All other users keep the `tile.make_descriptor`, and `tile-lower-descriptors` turns them into plain
 accesses.
 
+The H200 refuses a TMA access whose innermost coordinate is no multiple of 16 bytes (illegal instruction), so one that may be so is
+plain.
+
 TMA accesses are not ordered with plain ones to the same memory, so memory that a kernel accesses both ways, one of them to write, is
 accessed plainly, and so is what it writes if it synchronizes with other CTAs.
 """
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from tilewright.compiler.analysis.axis_info import AxisAnalysis, analyze, element_bytes
 from tilewright.compiler.analysis.host_values import host_expression
 from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument
 from tilewright.compiler.analysis.machine import Machine
@@ -27,6 +31,7 @@ from .registry import register
 
 # The element type that TMA is told. It moves bits; only reductions and NaN padding interpret them.
 _FLOATS = {"f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}
+_COORDINATE_BYTES = 16
 _LOAD, _STORE, _REDUCE = "tile.descriptor_load", "tile.descriptor_store", "tile.descriptor_reduce"
 _PLAIN_READS = frozenset({"tile.load", "tile.descriptor_gather", "tile.atomic_load", "tile.atomic_poll"})
 _ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas", "tile.atomic_load", "tile.atomic_store", "tile.atomic_poll"})
@@ -72,12 +77,14 @@ class _Function:
         self.block = function.regions[0].blocks[0]
         self.accesses: dict[ir.Value | None, _Accesses] = {}
         self.has_atomics = False
+        self.axis = AxisAnalysis()
 
     def run(self) -> None:
         """Give the kernel its new arguments."""
         makers = collect(self.function, "tile.make_descriptor")
         if not makers:
             return
+        self.axis = analyze(self.function)
         recipes = [_recipe(op) for op in makers]
         self._survey({op.results[0] for op, recipe in zip(makers, recipes, strict=True) if recipe is not None})
         for op, recipe in zip(makers, recipes, strict=True):
@@ -91,7 +98,7 @@ class _Function:
             self.has_atomics = self.has_atomics or name in _ATOMICS
             if reads or writes:
                 found = self.accesses.setdefault(base_argument(op.operands[0]), _Accesses())
-                by_tma = op.operands[0] in made and _tma_can(op)
+                by_tma = op.operands[0] in made and self._tma_can(op)
                 found.reads |= reads
                 found.writes |= writes
                 found.plain_reads |= reads and not by_tma
@@ -104,12 +111,20 @@ class _Function:
             return False
         return not (own.writes and self.has_atomics)
 
+    def _tma_can(self, op: ir.Operation) -> bool:
+        """Whether TMA does what an access of a descriptor does."""
+        if op.name not in (_LOAD, _STORE) and not (op.name == _REDUCE and _reduction_element(op) is not None):
+            return False
+        element = tile.desc_info(op.operands[0].type)[1]
+        innermost = list(op.operands)[-1]
+        return self.axis.get(innermost).divisibility[0] * element_bytes(element) % _COORDINATE_BYTES == 0
+
     def _pass(self, op: ir.Operation, recipe: dict[str, ir.Attribute]) -> None:
         """Make a descriptor an argument if TMA can do any of its accesses."""
         value = op.results[0]
         base = base_argument(op.operands[0])
         users = [use.owner.operation for use in value.uses]
-        users = [user for user in users if _tma_can(user) and self._is_ordered(base, user)]
+        users = [user for user in users if self._tma_can(user) and self._is_ordered(base, user)]
         element = _element_of(op, users)
         if not users or element is None:
             return
@@ -154,13 +169,6 @@ def _recipe(op: ir.Operation) -> dict[str, ir.Attribute] | None:
         "strides": ir.ArrayAttr.get(texts[1 + rank :], op.context),
         "padding": ir.StringAttr.get("nan" if nan else "zero", op.context),
     }
-
-
-def _tma_can(op: ir.Operation) -> bool:
-    """Whether TMA does what an access of a descriptor does."""
-    if op.name == _LOAD or op.name == _STORE:
-        return True
-    return op.name == _REDUCE and _reduction_element(op) is not None
 
 
 def _reduction_element(op: ir.Operation) -> str | None:

@@ -55,6 +55,23 @@ def test_loads_outside_are_padding(row, col, padding):
 
 
 @jit
+def column_kernel(x, out, M, N, COL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    tl.store(out + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], desc.load([0, COL]))
+
+
+@pytest.mark.parametrize("column", [-4, 1, 8, 12])
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32])
+def test_columns_that_are_no_multiples_of_16_bytes(dtype, column):
+    m, n, bm, bn = 8, 64, 8, 32
+    x = np.arange(1, m * n + 1).reshape(m, n).astype(dtype)
+    out = np.zeros((bm, bn), dtype)
+    launch(column_kernel, (1,), x, out, m, n, column, bm, bn)
+    padded = np.pad(x, ((0, 0), (4, 64)))
+    assert np.array_equal(out, padded[:, column + 4 : column + 4 + bn])
+
+
+@jit
 def fill_kernel(out, M, N, STRIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     desc = tl.make_tensor_descriptor(out, shape=[M, N], strides=[STRIDE, 1], block_shape=[BM, BN])
     for c in range(0, N, BN):
