@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from tilewright import knobs
-from tilewright.errors import CompilationError, TritonError
+from tilewright.errors import CompilationError, OutOfResources, TritonError
 
 from .backends import GPUTarget, make_backend
 from .backends.base import BaseBackend, Compilation
@@ -31,7 +31,7 @@ def compile(
 
     `src` is an ASTSource, an IRSource or the path of an IR file; `options` are those of the backend (`num_warps`, `num_stages`, ...).
     The result comes from the cache if it is there. Raises CompilationError, PTXASError, UnsupportedTarget, KeyError or ValueError for
-    options, ToolchainError for what is not installed.
+    options, OutOfResources, ToolchainError for what is not installed.
     """
     if isinstance(src, str | os.PathLike):
         src = IRSource(src)
@@ -48,7 +48,15 @@ def compile(
         artefacts = Artefacts({backend.binary_ext: stored.binary}, dict.fromkeys(stored.files, stored.text), list(stored.files))
         times, files = {}, stored.files
     else:
-        metadata, made, times = _run_stages(src, backend, parsed, key, store)
+        try:
+            metadata, made, times = _run_stages(src, backend, parsed, key, store)
+        except OutOfResources as e:
+            raise OutOfResources(e.required, e.limit, e.name, src.place) from None
+        except CompilationError as e:
+            if knobs.compilation.front_end_debugging:
+                raise
+            # The message says where in the kernel; our own frames would only hide it.
+            raise e.with_traceback(None) from e.__cause__ and e.__cause__.with_traceback(None)
         artefacts = Artefacts(made)
         files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
     if knobs.compilation.listener is not None:

@@ -58,6 +58,11 @@ class ASTSource:
         self.attrs = {tuple(key): value for key, value in (attrs or {}).items()}
 
     @property
+    def place(self) -> str:
+        """Where the kernel is defined, for messages: file:line and name."""
+        return f"{self.fn.file_name}:{self.fn.def_line}: kernel {self.name}"
+
+    @property
     def constexprs(self) -> dict[Path, Any]:
         """Values of the constexpr parameters, by path."""
         return self.constants
@@ -118,6 +123,11 @@ class IRSource:
         self.name, self.signature = _SIGNATURES[self.ext](self.src, self.path)
         self.constants: dict[Path, Any] = {}
         self.attrs: dict[Path, list] = {}
+
+    @property
+    def place(self) -> str:
+        """Where the kernel is defined, for messages: the file and its name."""
+        return f"{self.path}: kernel {self.name}"
 
     def hash(self) -> str:
         """sha256 of the text."""

@@ -48,10 +48,13 @@ class RuntimeHost:
         device = active.get_current_device()
         facts = {"module": None, "function": None, "name": kernel.name, "metadata_group": kernel.asm, "hash": kernel.hash}
         knobs.runtime.kernel_load_start_hook(**facts)
-        handles = active.load_binary(kernel.name, kernel.kernel, metadata.shared, device)
+        try:
+            handles = active.load_binary(kernel.name, kernel.kernel, metadata.shared, device)
+        except OutOfResources as e:
+            raise OutOfResources(e.required, e.limit, e.name, kernel.src.place) from None
         threads = metadata.num_warps * metadata.warp_size
         if threads > handles[4]:
-            raise OutOfResources(threads, handles[4], "threads")
+            raise OutOfResources(threads, handles[4], "threads", kernel.src.place)
         knobs.runtime.kernel_load_end_hook(**{**facts, "module": handles[0], "function": handles[1]})
         return handles
 

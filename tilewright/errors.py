@@ -136,16 +136,15 @@ class CompileTimeAssertionFailure(CompilationError):
 
 
 class OutOfResources(TritonError):
-    """A kernel needs more of a resource than the device has: `required` and `limit` in the resource's unit."""
+    """A kernel needs more of a resource than the device has: `required` and `limit` in the resource's unit; `place` names the kernel."""
 
-    def __init__(self, required: int, limit: int, name: str):
-        self.required, self.limit, self.name = required, limit, name
-        super().__init__(
-            f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help."
-        )
+    def __init__(self, required: int, limit: int, name: str, place: str = ""):
+        self.required, self.limit, self.name, self.place = required, limit, name, place
+        text = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help."
+        super().__init__(f"{place}: {text}" if place else text)
 
     def __reduce__(self):
-        return OutOfResources, (self.required, self.limit, self.name)
+        return OutOfResources, (self.required, self.limit, self.name, self.place)
 
 
 class PTXASError(TritonError):
