@@ -2,7 +2,7 @@
 
     compile_time.py [kernels.py] [--repeat N] [--triton-python PATH]
 
-`kernels.py` (default: ../shared/bench/kernels.py) is imported once per implementation, with TW_IMPL set, in a process of its own: Triton's
+`kernels.py` (default: the one beside this file) is imported once per implementation, with TW_IMPL set, in a process of its own: Triton's
 in the interpreter `--triton-python`, as one environment need not hold both. Nothing is cached. Times are milliseconds of the wall clock,
 best of N; "CPU" is processor time, ptxas included, which a busy machine changes less. "import" is the package and its language, "start"
 what the first kernel takes more than the same kernel later.
@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-KERNELS = Path(__file__).resolve().parents[1].parent / "shared" / "bench" / "kernels.py"
+KERNELS = Path(__file__).with_name("kernels.py")
 
 #: row -> (total, before ptxas) in ms
 GOALS = {"import": (60, None), "start": (400, None), "add": (25, 20), "softmax": (40, 30), "gemm": (330, 150), "attn": (430, 170)}
