@@ -29,7 +29,7 @@ _PRODUCTS = {
 _TERMS = {"tf32x3": 2, "bf16x3": 2, "bf16x6": 3}
 
 
-@register("tile-decompose-dots")
+@register("tile-decompose-dots", only_for=("tile.dot", "tile.dot_scaled"))
 def decompose_dots(module: ir.Operation, *, target: str = "cuda:80") -> None:
     """Run on a module; see the file's docstring."""
     machine = Machine(target, 4)

@@ -41,7 +41,7 @@ _FMA_OPERAND_ELEMENTS = 64
 _HOISTED_REGISTERS = 32
 
 
-@register("tilegpu-lower-dots")
+@register("tilegpu-lower-dots", only_for=("tile.dot",))
 def lower_dots(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     machine = Machine.read(module)

@@ -27,7 +27,7 @@ from .registry import register
 _MBARRIER = SharedLayout(LinearLayout({"offset": []}, (1,)))
 
 
-@register("tilegpu-lower-tma")
+@register("tilegpu-lower-tma", only_for=("tile.descriptor_load", "tile.descriptor_store", "tile.descriptor_reduce"))
 def lower_tma(module: ir.Operation, *, shared_limit: int = 227 * 1024) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes."""
     for op in collect(module, "tile.descriptor_load"):

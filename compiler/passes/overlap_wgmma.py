@@ -20,7 +20,7 @@ from .building import Builder, collect, defining, i32_attr
 from .registry import register
 
 
-@register("tilegpu-overlap-wgmma")
+@register("tilegpu-overlap-wgmma", only_for=("tile.dot", "tilegpu.wgmma"))
 def overlap_wgmma(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     waits = collect(module, "tilegpu.wgmma_wait")

@@ -22,7 +22,7 @@ from .building import Builder, collect, defining, tensor_type
 from .registry import register
 
 
-@register("tile-scalarize-pointers")
+@register("tile-scalarize-pointers", only_for=("scf.for",))
 def scalarize_pointers(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     for op in collect(module, "scf.for"):

@@ -15,7 +15,7 @@ from .registry import register
 _FACTOR = "tile.loop_unroll_factor"
 
 
-@register("tile-unroll-loops")
+@register("tile-unroll-loops", only_for=("scf.for",))
 def unroll_loops(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     for op in reversed([op for op in collect(module, "scf.for") if _FACTOR in op.attributes]):

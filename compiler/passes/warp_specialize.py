@@ -39,7 +39,7 @@ from .rings import Ring, Rings
 _WARPS_PER_GROUP = 4
 
 
-@register("tilegpu-warp-specialize")
+@register("tilegpu-warp-specialize", only_for=("scf.for",))
 def warp_specialize(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, automatic: bool = False) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `automatic` allows it for loops
     without the attribute `tile.warp_specialize`."""
