@@ -58,6 +58,8 @@ PASSES = (
     "dead_code_elimination",
     "global_dead_code_eliminate",
 )
+#: Those that have nothing to do where no loop carries a value; a tenth of the time of a softmax.
+LOOP_PASSES = frozenset({"loop_rotate", "loop_unroll"})
 
 
 def llvm_ir_to_ptx(ir: str, name: str, capability: int, ptx: int, *, reflect_ftz: bool, libraries: tuple[tuple[str, str], ...] = ()) -> str:
@@ -80,19 +82,23 @@ def llvm_ir_to_ptx(ir: str, name: str, capability: int, ptx: int, *, reflect_ftz
     module.triple = TRIPLE
     module.data_layout = layout
     foreign = libdevice.link(binding, module, layout, libraries, {"__CUDA_FTZ": int(reflect_ftz), "__CUDA_ARCH": capability * 10})
-    _optimize(binding, machine, module, foreign)
+    _optimize(binding, machine, module, foreign, loops=" phi " in ir or "@__nv_" in ir)
     return finish_ptx(machine.emit_assembly(module), ptx, chip)
 
 
-def _optimize(binding: Any, machine: Any, module: Any, foreign: bool) -> None:
-    """Run PASSES, or all of O3 on what was linked with a user's library: it needs inlining and answers to `__nvvm_reflect`."""
+def _optimize(binding: Any, machine: Any, module: Any, foreign: bool, loops: bool) -> None:
+    """Run PASSES, or all of O3 on what was linked with a user's library: it needs inlining and answers to `__nvvm_reflect`.
+
+    `loops` is false if no loop carries a value.
+    """
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
     if foreign:
         passes = builder.getModulePassManager()
     else:
         passes = binding.create_new_module_pass_manager()
         for name in PASSES:
-            getattr(passes, f"add_{name}_pass")()
+            if loops or name not in LOOP_PASSES:
+                getattr(passes, f"add_{name}_pass")()
     passes.run(module, builder)
 
 
