@@ -47,6 +47,7 @@ def test_options_of_other_releases_are_accepted():
         ({"clc": True}, "clc requires sm_100"),
         ({"default_dot_input_precision": "fp8"}, "must be one of tf32, tf32x3, ieee, bf16x3, bf16x6"),
         ({"arch": "hopper"}, "must look like 'sm90'"),
+        ({"extern_libs": {"mine": "/nowhere/mine.bc"}}, "'mine' names '/nowhere/mine.bc', which is no file"),
     ],
 )
 def test_bad_values_name_the_accepted_ones(options, message):

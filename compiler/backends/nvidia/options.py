@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -139,6 +140,9 @@ def _check(o: NvidiaOptions, capability: int) -> None:
     if o.default_dot_input_precision not in o.allowed_dot_input_precisions:
         allowed = ", ".join(o.allowed_dot_input_precisions)
         raise ValueError(f"default_dot_input_precision must be one of {allowed}, not {o.default_dot_input_precision!r}")
+    for name, path in o.extern_libs:
+        if not os.path.isfile(path):
+            raise ValueError(f"extern_libs must give files of LLVM bitcode; {name!r} names {path!r}, which is no file")
 
 
 def ptx_version(options: NvidiaOptions) -> int:
