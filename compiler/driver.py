@@ -51,7 +51,7 @@ def compile(
         try:
             metadata, made, times = _run_stages(src, backend, parsed, key, store)
         except OutOfResources as e:
-            raise OutOfResources(e.required, e.limit, e.name, src.place) from None
+            raise e.at(src.place) from None
         except CompilationError as e:
             if knobs.compilation.front_end_debugging:
                 raise

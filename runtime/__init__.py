@@ -51,7 +51,7 @@ class RuntimeHost:
         try:
             handles = active.load_binary(kernel.name, kernel.kernel, metadata.shared, device)
         except OutOfResources as e:
-            raise OutOfResources(e.required, e.limit, e.name, kernel.src.place) from None
+            raise e.at(kernel.src.place) from None
         threads = metadata.num_warps * metadata.warp_size
         if threads > handles[4]:
             raise OutOfResources(threads, handles[4], "threads", kernel.src.place)

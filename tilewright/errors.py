@@ -143,6 +143,10 @@ class OutOfResources(TritonError):
         text = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help."
         super().__init__(f"{place}: {text}" if place else text)
 
+    def at(self, place: str) -> OutOfResources:
+        """The same error with the kernel's place, for who knows it."""
+        return OutOfResources(self.required, self.limit, self.name, place)
+
     def __reduce__(self):
         return OutOfResources, (self.required, self.limit, self.name, self.place)
 

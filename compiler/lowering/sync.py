@@ -82,13 +82,13 @@ def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     """Thread 0 arrives; with `tilegpu.each_warpgroup` the first thread of each warpgroup does."""
     count = ir.IntegerAttr(op.attributes["count"]).value
     if "tilegpu.each_warpgroup" in op.attributes:
-        chosen = ctx.once("first of warpgroup", lambda: _first_of_warpgroup(ctx))
-        condition = access.both(ctx, chosen, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
+        first = ctx.once("first of warpgroup", lambda: _first_of_warpgroup(ctx))
+        condition = access.both(ctx, first, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
     else:
         condition = elected(ctx, op, 1)
     text = f"@$1 mbarrier.arrive.shared::cta.b64 _, [$0], {count};"
-    chosen = ctx.constant(ctx.types.i1, 1) if condition is None else condition
-    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), chosen), None)
+    condition = ctx.constant(ctx.types.i1, 1) if condition is None else condition
+    inline_asm(ctx, text, "r,b,~{memory}", (ctx.value(op.operands[0]), condition), None)
     return []
 
 

@@ -41,20 +41,21 @@ def is_ptr(type: ir.Type) -> bool:
     return _pointer(type) is not None
 
 
-def pointee(type: ir.Type) -> ir.Type:
-    """What a pointer points to. Raises TypeError for any other type."""
+def _of_pointer(type: ir.Type) -> tuple[ir.Type, int]:
     info = _pointer(type)
     if info is None:
         raise TypeError(f"{type} is not a pointer")
-    return info[0]
+    return info
+
+
+def pointee(type: ir.Type) -> ir.Type:
+    """What a pointer points to. Raises TypeError for any other type."""
+    return _of_pointer(type)[0]
 
 
 def ptr_space(type: ir.Type) -> int:
     """The address space of a pointer. Raises TypeError for any other type."""
-    info = _pointer(type)
-    if info is None:
-        raise TypeError(f"{type} is not a pointer")
-    return info[1]
+    return _of_pointer(type)[1]
 
 
 def element_bits(type: ir.Type) -> int:

@@ -79,20 +79,21 @@ def is_linear(attr: ir.Attribute) -> bool:
     return _linear(attr) is not None
 
 
-def linear_bases(attr: ir.Attribute) -> dict[str, Bases]:
-    """The vectors of a linear layout by input dimension; do not change the dictionary. Raises TypeError for any other attribute."""
+def _of_linear(attr: ir.Attribute) -> tuple[int, dict[str, Bases]]:
     info = _linear(attr)
     if info is None:
         raise TypeError(f"{attr} is not a linear layout")
-    return info[1]
+    return info
+
+
+def linear_bases(attr: ir.Attribute) -> dict[str, Bases]:
+    """The vectors of a linear layout by input dimension; do not change the dictionary. Raises TypeError for any other attribute."""
+    return _of_linear(attr)[1]
 
 
 def linear_rank(attr: ir.Attribute) -> int:
     """The number of tensor dimensions of a linear layout. Raises TypeError for any other attribute."""
-    info = _linear(attr)
-    if info is None:
-        raise TypeError(f"{attr} is not a linear layout")
-    return info[0]
+    return _of_linear(attr)[0]
 
 
 def shared_attr(offset: Sequence[Sequence[int]], pad: Sequence[int] | None = None, rank: int | None = None) -> ir.Attribute:

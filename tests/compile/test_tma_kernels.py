@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from descriptor_kernels import attention
 from kernel_harness import passes_of, run_kernel
 
 import tilewright
 import tilewright.compiler
 import tilewright.language as tl
 from tilewright.backends.compiler import GPUTarget
+
+ONE_ROLE = {"CAUSAL": False, "WS": False}
 
 
 @tilewright.jit
@@ -31,28 +34,6 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
             y = b.load([col, k * BK]).T if TRANSPOSED else b.load([k * BK, col])
             acc = tl.dot(x, y, acc)
         c.store([row, col], acc.to(C.dtype.element_ty))
-
-
-@tilewright.jit
-def attention(Q, K, V, OUT, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    first = tl.program_id(0) * BM
-    q = tl.make_tensor_descriptor(Q, shape=[S, D], strides=[D, 1], block_shape=[BM, D]).load([first, 0])
-    keys = tl.make_tensor_descriptor(K, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
-    values = tl.make_tensor_descriptor(V, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
-    out = tl.make_tensor_descriptor(OUT, shape=[S, D], strides=[D, 1], block_shape=[BM, D])
-    m = tl.full((BM,), -float("inf"), tl.float32)
-    d = tl.zeros((BM,), tl.float32)
-    acc = tl.zeros((BM, D), tl.float32)
-    for n in range(0, S, BN):
-        s = tl.dot(q, keys.load([n, 0]).T)
-        new = tl.maximum(m, tl.max(s, 1))
-        p = tl.math.exp2(s - new[:, None])
-        scale = tl.math.exp2(m - new)
-        d = d * scale + tl.sum(p, 1)
-        v = values.load([n, 0])
-        acc = tl.dot(p.to(v.dtype), v, acc * scale[:, None])
-        m = new
-    out.store([first, 0], (acc / d[:, None]).to(OUT.dtype.element_ty))
 
 
 @tilewright.jit
@@ -123,7 +104,7 @@ def test_attention(rows, stages):
     # The last block of keys is cut off: its rows are zeros, whose weight is known.
     arguments = {"Q": q, "K": k, "V": v, "OUT": out, "S": s}
     types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
-    run_kernel(attention, (-(-s // rows),), arguments, {"D": d, "BM": rows, "BN": 64}, types, num_stages=stages)
+    run_kernel(attention, (-(-s // rows),), arguments, {"D": d, "BM": rows, "BN": 64, **ONE_ROLE}, types, num_stages=stages)
     keys, values = (np.concatenate([x, np.zeros((-s % 64, d))]).astype(np.float64) for x in (k, v))
     p = np.exp2(q.astype(np.float64) @ keys.T)
     assert np.abs(out - p @ values / p.sum(1, keepdims=True)).max() < 2e-3
@@ -169,7 +150,7 @@ def test_gemm_is_made_of_tma_and_wgmma():
 @pytest.mark.parametrize("stages", [2, 3])
 def test_attention_is_made_of_tma_and_wgmma(stages):
     types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
-    kernel = compiled(attention, types, {"D": 128, "BM": 128, "BN": 128}, num_warps=8, num_stages=stages)
+    kernel = compiled(attention, types, {"D": 128, "BM": 128, "BN": 128, **ONE_ROLE}, num_warps=8, num_stages=stages)
     assert_clean(kernel)
     ptx = kernel.asm["ptx"]
     assert ptx.count("global.shared::cta.tile.bulk_group") == 2
@@ -179,7 +160,7 @@ def test_attention_is_made_of_tma_and_wgmma(stages):
 def test_softmax_is_held_above_the_wait_for_the_second_product():
     """Without the load, ptxas moves the wait in front of the softmax."""
     types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
-    kernel = compiled(attention, types, {"D": 64, "BM": 128, "BN": 64}, num_warps=8, num_stages=3)
+    kernel = compiled(attention, types, {"D": 64, "BM": 128, "BN": 64, **ONE_ROLE}, num_warps=8, num_stages=3)
     assert_clean(kernel)
     before, _, behind = kernel.asm["ptx"].partition("ld.volatile.shared")
     assert before.rindex("wgmma.wait_group.sync.aligned 1;") < before.rindex("ex2.approx")

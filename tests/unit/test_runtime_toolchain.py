@@ -307,8 +307,20 @@ def big_dot(a, b, c, N: tl.constexpr):
 def test_too_much_shared_memory_is_an_error_before_ptxas_runs(monkeypatch):
     monkeypatch.setattr(ptxas.Job, "assemble", lambda *_: pytest.fail("ptxas ran"))
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "N": "constexpr"}
-    with pytest.raises(OutOfResources, match="shared memory, Required: .*, Hardware limit: 232448"):
+    with pytest.raises(OutOfResources, match="shared memory, Required: .*, Hardware limit: 232448") as caught:
         compile(ASTSource(big_dot, signature, {"N": 256}), target=GPUTarget("cuda", 90, 32), options={"num_warps": 16})
+    assert str(caught.value).startswith(f"{__file__}:{big_dot.def_line}: kernel big_dot: ")
+
+
+@tilewright.jit
+def undefined_name(a):
+    tl.store(a, nothing)  # noqa: F821
+
+
+def test_an_error_in_a_kernel_shows_none_of_our_frames_but_the_call():
+    with pytest.raises(CompilationError, match="nothing is not defined") as caught:
+        compile(ASTSource(undefined_name, {"a": "*fp32"}), target=GPUTarget("cuda", 90, 32))
+    assert [entry.name for entry in caught.traceback][1:] == ["compile"]
 
 
 @needs_ptxas
