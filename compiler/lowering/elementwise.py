@@ -297,10 +297,30 @@ def rsqrt(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("arith.divf")
 def divf(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    operands = ctx.operands(op)
-    if is_f32(ctx, operands[0]):  # 2 ulp over the full range
-        return [apply_intrinsic(ctx, "llvm.nvvm.div.full", operands)]
-    return [ctx.emit("llvm.fdiv", operands[0].type, operands)]
+    """Division; in f32 to 2 ulp over the full range, with one reciprocal for the registers that axis info knows to share their divisor."""
+    dividend, divisor = ctx.operands(op)
+    if not is_f32(ctx, dividend):
+        return [ctx.emit("llvm.fdiv", dividend.type, (dividend, divisor))]
+    if isinstance(op.results[0].type, ir.RankedTensorType):
+        leaders, sources = constant_runs(ctx.layout(op.results[0]), ctx.axis_info.get(op.operands[1]).constancy)
+        if len(leaders) < len(sources):
+            scale, reciprocal = scaled_reciprocal(ctx, vectors.shuffle(ctx, divisor, leaders))
+            scaled = ctx.emit("llvm.fmul", dividend.type, (dividend, vectors.shuffle(ctx, scale, sources)))
+            return [ctx.emit("llvm.fmul", dividend.type, (scaled, vectors.shuffle(ctx, reciprocal, sources)))]
+    return [apply_intrinsic(ctx, "llvm.nvvm.div.full", (dividend, divisor))]
+
+
+def scaled_reciprocal(ctx: LoweringContext, divisor: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(s, r) such that `(x * s) * r` has the bits of `div.full.f32 x, divisor`: s keeps the divisor's reciprocal a normal number."""
+    type = divisor.type
+    truth = ctx.types.like(type, ctx.types.i1)
+    size = ctx.emit("llvm.intr.fabs", type, (divisor,))
+    large = ctx.emit("llvm.fcmp", truth, (size, ctx.constant(type, 2.0**126)), ctx.types.fcmp("ogt"))
+    small = ctx.emit("llvm.fcmp", truth, (size, ctx.constant(type, 2.0**-126)), ctx.types.fcmp("olt"))
+    scale = ctx.emit("llvm.select", type, (small, ctx.constant(type, 2.0**24), ctx.constant(type, 1.0)))
+    scale = ctx.emit("llvm.select", type, (large, ctx.constant(type, 0.25), scale))
+    scaled = ctx.emit("llvm.fmul", type, (divisor, scale))
+    return scale, apply_intrinsic(ctx, "llvm.nvvm.rcp.approx.ftz.f", (scaled,))
 
 
 @rule("tile.div_rn")

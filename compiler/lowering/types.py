@@ -14,6 +14,7 @@ from tilewright.dialects import context, tile, tilegpu
 
 ARRAY_CODES = {8: "b", 16: "h", 32: "i", 64: "q"}
 NAMELESS_MEMBERS = 8
+FCMP = ("oeq", "ogt", "oge", "olt", "ole")
 ICMP = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")  # LLVM::ICmpPredicate
 memo = cache  # `Types` lives as long as the process, so a cache on its methods leaks nothing
 GEP_DYNAMIC = -(2**31)  # LLVM::GEPOp::kDynamicIndex: "take the next operand"
@@ -144,6 +145,11 @@ class Types:
     def icmp(self, predicate: str) -> dict[str, ir.Attribute]:
         """Attributes of an llvm.icmp: eq, ne, slt, sle, sgt, sge, ult, ule, ugt or uge."""
         return {"predicate": self.int_attr(64, ICMP.index(predicate))}
+
+    @memo
+    def fcmp(self, predicate: str) -> dict[str, ir.Attribute]:
+        """Attributes of an llvm.fcmp that is false for NaN: oeq, ogt, oge, olt or ole."""
+        return {"predicate": self.int_attr(64, 1 + FCMP.index(predicate))}
 
     @memo
     def position(self, index: int) -> dict[str, ir.Attribute]:

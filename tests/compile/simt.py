@@ -372,6 +372,7 @@ OPS: dict[str, Callable] = {
     "llvm.fptrunc": cast,
     "llvm.sitofp": cast,
     "llvm.fptosi": cast,
+    "llvm.intr.fabs": lambda op, a: np.abs(a),
     "llvm.intr.maxnum": lambda op, a, b: np.fmax(a, b),
     "llvm.intr.minnum": lambda op, a, b: np.fmin(a, b),
     "llvm.intr.maximum": lambda op, a, b: np.maximum(a, b),
@@ -396,11 +397,17 @@ def toward_zero(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(nearest.astype(np.float64)) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest)
 
 
+def flush(values: np.ndarray) -> np.ndarray:
+    """Subnormal numbers become zeros."""
+    return np.where(np.abs(values) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), values), values)
+
+
 INTRINSICS: dict[str, Callable] = {
     "llvm.nvvm.shfl.sync.bfly.i32": shuffle(lambda own, lane: own ^ lane),
     "llvm.nvvm.shfl.sync.idx.i32": shuffle(lambda own, lane: lane),
     "llvm.nvvm.ex2.approx.ftz.f": lambda operands: np.exp2(operands[0]),
     "llvm.nvvm.div.full": lambda operands: operands[0] / operands[1],
+    "llvm.nvvm.rcp.approx.ftz.f": lambda operands: flush(1 / flush(operands[0])),
     "llvm.nvvm.d2f.rz": lambda operands: toward_zero(operands[0]),
 }
 

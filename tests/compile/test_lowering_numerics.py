@@ -92,6 +92,44 @@ def test_reduce_widths(run, element: str, dtype: type) -> None:
     assert np.array_equal(compute(run, reduction(combine, layout, 1, element), [x], np.zeros(8, dtype)), x.sum(1).astype(dtype))
 
 
+SPECIAL = np.array(
+    [0, 1, 3, 1e-38, 1.2e-38, 1e-42, 1e-45, 2.0**-126, 2.0**126, 8.6e37, 1.7e38, 3.4e38, np.inf, np.nan, 7e-4, 1e20], np.float32
+)
+
+
+@pytest.mark.parametrize("name", ["rows", "across warps"])
+def test_rows_divided_by_a_value_each(run, name: str) -> None:
+    layout = PLANES[name]
+    rows, columns = layout.out_sizes
+    kind = f"tensor<{rows}x{columns}"
+    source = build(
+        "%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %y: !tile.ptr<f32>, %o: !tile.ptr<f32> {tile.divisibility = 16 : i32}",
+        f"""{pointers("xp", "x", (rows, columns), "f32")}
+{pointers("yp", "y", (rows,), "f32", "l_s1")}
+{pointers("op", "o", (rows, columns), "f32")}
+%v = tile.load %xp : {kind}x!tile.ptr<f32>, #l>
+%d = tile.load %yp : tensor<{rows}x!tile.ptr<f32>, #l_s1>
+%e = tile.expand_dims %d axis = 1 : tensor<{rows}xf32, #l_s1> -> tensor<{rows}x1xf32, #l_e1>
+%b = tile.broadcast %e : tensor<{rows}x1xf32, #l_e1> -> {kind}xf32, #l>
+%q = arith.divf %v, %b : {kind}xf32, #l>
+tile.store %op, %q : {kind}x!tile.ptr<f32>, #l>""",
+        **with_slices("l", layout),
+    )
+    values = np.concatenate([SPECIAL, -SPECIAL])
+    y = np.random.default_rng(4).permutation(values)[:rows]
+    x = np.tile(values, columns // len(values))[None, :] * np.ones((rows, 1), np.float32)
+    got = compute(run, source, [x, y], np.zeros((rows, columns), np.float32))
+    with np.errstate(all="ignore"):
+        want = x / y[:, None]
+        normal = np.isfinite(want) & (np.abs(want) >= 2.0**-125) & np.isfinite(got)
+        assert np.allclose(got[normal], want[normal], rtol=2.0**-22, atol=0)
+        large = ~normal & (np.abs(want) > 1e38)  # rounding may go either way
+        assert np.array_equal(np.isnan(got), np.isnan(want))
+        assert (np.abs(got[large]) > 1e38).all()
+        small = np.abs(want) < 2.0**-125
+        assert np.allclose(got[small], want[small], rtol=0, atol=2.0**-125)
+
+
 def test_argmax_of_two_operands(run) -> None:
     layout = PLANES["across warps"]
     rows, columns = layout.out_sizes

@@ -140,6 +140,16 @@ def test_float_functions(operation: str) -> None:
     assert MATH[operation] in assemble(elementwise(f"%r = {operation} : T", size=256)).ptx
 
 
+def test_a_shared_divisor_has_one_reciprocal() -> None:
+    code = """%one = arith.sitofp %n : i32 to f32
+%d = tile.splat %one : f32 -> T
+%r = arith.divf %x, %d : T"""
+    text = write_ptx(elementwise(code))
+    assert count(text, r"rcp\.approx\.ftz\.f32") == 1
+    assert count(text, r"mul\.rn\.f32") == 1 + 2 * 8
+    assert "div.full" not in text
+
+
 @pytest.mark.parametrize("operation", ["exp", "exp2", "sqrt", "rsqrt", "log", "sin", "erf"])
 def test_double_functions(operation: str) -> None:
     assemble(elementwise(f"%r = math.{operation} %x : T", size=256, vector=2, element="f64"))
