@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import tilewright.language as tl
 from tilewright import knobs
 from tilewright.errors import OutOfResources
 from tilewright.runtime.drivers.cuda import CudaDriver, device_count
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.skipif(not CudaDriver.is_active(), reason="needs an NVIDIA GPU")
 torch = pytest.importorskip("torch") if CudaDriver.is_active() else None
@@ -39,6 +41,11 @@ def fill_typed(o, a: tl.int64, b: tl.float16, c: tl.bfloat16, d: tl.uint8, e: tl
     tl.store(o + 2, c.to(tl.float64))
     tl.store(o + 3, d.to(tl.float64))
     tl.store(o + 4, e)
+
+
+@triton.jit
+def copy_block(source, target):
+    target.store([0, 0], source.load([0, 0]))
 
 
 @triton.jit
@@ -177,14 +184,49 @@ def test_threads():
     assert results == [True] * 8
 
 
-@pytest.mark.skipif(not CudaDriver.is_active() or device_count() < 2, reason="needs two GPUs")
-def test_several_devices():
-    for device in (0, 1, 0, 1):
-        with torch.cuda.device(device):
-            x, y, o = data(1000, f"cuda:{device}")
+needs_two = pytest.mark.skipif(not CudaDriver.is_active() or device_count() < 2, reason="needs two GPUs")
+
+
+def add_on(device: int, times: int = 1) -> bool:
+    with torch.cuda.device(device):
+        x, y, o = data(1000, f"cuda:{device}")
+        for _ in range(times):
             add[(4,)](x, y, o, 1000, B=256)
-            torch.cuda.synchronize()
-            assert torch.equal(o, x + y)
+        torch.cuda.synchronize()
+        return torch.equal(o, x + y)
+
+
+@needs_two
+def test_several_devices():
+    assert all(add_on(device) for device in (0, 1, 0, 1))
+
+
+@needs_two
+def test_a_thread_for_each_device():
+    with ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(lambda i: add_on(i % 2, times=20), range(16)))
+
+
+@needs_two
+def test_descriptors_on_the_second_device():
+    with torch.cuda.device(1):
+        x = torch.randn(64, 64, device="cuda:1")
+        o = torch.empty_like(x)
+        copy_block[(1,)](TensorDescriptor.from_tensor(x, [64, 64]), TensorDescriptor.from_tensor(o, [64, 64]))
+        torch.cuda.synchronize()
+        assert torch.equal(o, x)
+
+
+@needs_two
+def test_streams_of_the_second_device():
+    with torch.cuda.device(1):
+        x, y, o = data(1000, "cuda:1")
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            add[(4,)](x, y, o, 1000, B=256)
+        stream.synchronize()
+        assert torch.equal(o, x + y)
 
 
 def test_a_cpu_tensor_is_refused_and_the_gpu_stays_usable():
