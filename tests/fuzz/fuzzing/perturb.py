@@ -72,8 +72,19 @@ class PerturbedBuilder(NumpyBuilder):
         if kind == "divf" and ty.scalar.name != "fp64":
             return self._vary(np.asarray(result), ty, 3.0)
         if (kind == "mulf" and (self.contracts or self.in_region)) or (kind in ("addf", "subf") and self.in_region):
-            return self._vary(np.asarray(result), ty, 1.5)
+            varied = self._vary(np.asarray(result), ty, 1.5)
+            return self._not_overflowing(varied, a, b, ty) if kind == "mulf" else varied
         return result
+
+    def _not_overflowing(self, product: np.ndarray, a: Any, b: Any, ty: Any) -> np.ndarray:
+        """`product`, at random finite where it overflows: it need not if it is added without being rounded before."""
+        values = real_values(product, ty)
+        overflows = np.isinf(values) & np.isfinite(real_values(a, ty)) & np.isfinite(real_values(b, ty))
+        if not overflows.any():
+            return product
+        largest = np.copysign(_LARGEST[ty.scalar.name], values)
+        kept = np.where(overflows & (self.rng.random(values.shape) < 0.5), largest, values)
+        return kept.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(kept, ty)
 
     def cast(self, kind, a, source, ty, rounding=None):
         if kind == "bitcast" and source.scalar.is_floating() and source.scalar.name in ("fp16", "fp32", "fp64"):
