@@ -26,6 +26,7 @@ from mlir import ir
 
 from tilewright.dialects import context
 
+from .ir_text import parse_module
 from .passes import registry
 
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -223,7 +224,7 @@ def _process(text: str, first_line: int, invocation: Invocation, source: str) ->
     offset = first_line - 1
     with context() as ctx, ir.Location.unknown(), _collect(ctx, messages, offset, source):
         try:
-            module = ir.Module.parse(text)
+            module = parse_module(text)
             if invocation.emit:
                 return _emit(module, invocation), messages
             hooks = _Hooks(invocation)

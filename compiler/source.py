@@ -144,10 +144,12 @@ class IRSource:
 
         from tilewright.dialects import context
 
+        from .ir_text import parse_module
+
         with context():
             try:
-                module = ir.Module.parse(self.src)
-            except ir.MLIRError as e:
+                module = parse_module(self.src)
+            except (ir.MLIRError, ValueError) as e:
                 raise ValueError(f"{self.path} does not parse: {e}") from e
             made_for = module.operation.attributes.get("tilegpu.target")
             if made_for is not None and made_for != ir.StringAttr.get(f"{target.backend}:{target.arch}"):

@@ -26,7 +26,7 @@ def place_descriptors(module: ir.Operation) -> None:
         if not len(function.regions[0].blocks) or not is_public(function):
             continue
         arguments = list(function.regions[0].blocks[0].arguments)
-        descriptors = [a for a in arguments if tile.is_desc(a.type)]
+        descriptors = [a for a in arguments if tile.is_desc(a.type) and tile.desc_info(a.type)[2] is None]
         for argument in descriptors:
             shape, element, _ = tile.desc_info(argument.type)
             argument.set_type(tile.desc_type(shape, element, encode_shared(_layout(argument))))

@@ -1,0 +1,1 @@
+"""Triton's import path of the NVIDIA backend."""
