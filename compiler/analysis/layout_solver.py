@@ -26,6 +26,8 @@ from .tree import Block, Node, Tree
 _MAX_CHAIN = 64
 # How much more a conversion in a loop weighs than one outside.
 _LOOP_WEIGHT = 8
+# Registers that a thread may spend on a load of indices in the layout of the addresses that are made of them.
+_MAX_INDEX_REGISTERS = 16
 # Rounds over a loop's body; the second settles ordinary loops.
 _MAX_ROUNDS = 4
 
@@ -49,6 +51,7 @@ class LayoutSolver:
         self.flexible: dict[ir.Value, Node] = {}
         self._chains: dict[ir.Value, int] = {}
         self._wishes: dict[ir.Value, LinearLayout] = {}
+        self._address_wishes: dict[ir.Value, LinearLayout] = {}
         self._dots = {node: self._plan_dot(node) for node in tree.body.walk() if node.name == "tile.dot"}
         self._collect_wishes(tree.body)
         for arg in tree.body.args:
@@ -74,13 +77,15 @@ class LayoutSolver:
         return plan_dot(node.op, self.machine, rows_stay_together(node, self.tree))
 
     def _collect_wishes(self, block: Block) -> None:
-        """Walk backwards and note which layout stores and dots will want of the values that lead to them."""
-        wishes, tensors = self._wishes, self.tree.tensors
+        """Walk backwards and note which layout stores and dots will want of the values that lead to them, and accesses of the values that
+        their addresses are made of."""
+        wishes, addresses, tensors = self._wishes, self._address_wishes, self.tree.tensors
         for node in reversed(block.nodes):
             for inner in node.blocks:
                 self._collect_wishes(inner)
             if node.name in MEMORY_OPS and node in self.accesses:
                 wanted = self.accesses[node].layout
+                addresses.setdefault(node.operands[0], wanted)
                 for value in node.operands[1:]:
                     if value in tensors:
                         wishes.setdefault(value, wanted)
@@ -92,6 +97,10 @@ class LayoutSolver:
                     for value in node.operands:
                         if value in tensors:
                             wishes.setdefault(value, wanted)
+            if len(node.results) == 1 and node.results[0] in addresses and (is_elementwise(node.name) or is_transparent(node.name)):
+                for value in node.operands:
+                    if value in tensors:
+                        addresses.setdefault(value, operand_layout(node, self.tree.shape(value), addresses[node.results[0]]))
 
     def _bytes(self, value: ir.Value) -> int:
         type_ = self.tree.tensors[value]
@@ -181,11 +190,17 @@ class LayoutSolver:
         layout = access.layout
         if access.width == 1 and pointer in self.homes:
             layout = self.homes[pointer]  # addresses that come from memory: nothing is gained by moving them
+        elif node.name == "tile.load" and self._is_index(node):
+            layout = self._address_wishes[node.results[0]]  # loading indices several times is cheaper than moving them
         elif node.name not in ("tile.load", "tile.store"):
             layout = next((self.homes[v] for v in node.operands[1:] if v in self.homes), layout)
         elif node.name == "tile.store":
             layout = self._store_layout(node, access)
         self._settle(node, layout)
+
+    def _is_index(self, node: Node) -> bool:
+        wish = self._address_wishes.get(node.results[0])
+        return wish is not None and wish.in_size("register") <= _MAX_INDEX_REGISTERS
 
     def _store_layout(self, node: Node, access: Access) -> LinearLayout:
         """Return the layout of a store: the value's own if a conversion would not pay, else the coalesced one."""

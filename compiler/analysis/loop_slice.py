@@ -61,10 +61,12 @@ ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile
 
 @dataclass
 class Slice:
-    """Positions of the operations of a loop's body, and indices of the carried values, that a computation needs."""
+    """Positions of the operations of a loop's body, and indices of the carried values, that a computation needs. `loads`: positions of
+    loads whose values it starts from."""
 
     ops: set[int] = field(default_factory=set)
     carried: set[int] = field(default_factory=set)
+    loads: set[int] = field(default_factory=set)
 
 
 class Loop:
@@ -99,8 +101,9 @@ class Loop:
         owner = value.owner
         return None if isinstance(owner, ir.Block) else self._positions.get(key(owner.operation))
 
-    def slice_of(self, values: Iterable[ir.Value]) -> Slice | None:
-        """Return the computation of `values` inside the body, over iterations; None if it holds anything but cheap pure operations."""
+    def slice_of(self, values: Iterable[ir.Value], through_loads: bool = False) -> Slice | None:
+        """Return the computation of `values` inside the body, over iterations; None if it holds anything but cheap pure operations and,
+        `through_loads`, loads that may run in an earlier iteration, from addresses that are computed without loads."""
         out = Slice()
         pending = list(values)
         while pending:
@@ -114,12 +117,20 @@ class Loop:
             position = self.definition(value)
             if position is None or position in out.ops:
                 continue
-            name = self.names[position]
-            if not is_cheap(name):
+            if through_loads and self._starts_slice(position):
+                out.loads.add(position)
+                continue
+            if not is_cheap(self.names[position]):
                 return None
             out.ops.add(position)
             pending += self.ops[position].operands
         return out
+
+    def _starts_slice(self, position: int) -> bool:
+        op = self.ops[position]
+        if self.names[position] != "tile.load" or "is_volatile" in op.attributes:
+            return False
+        return self.slice_of(op.operands) is not None and self.may_reorder(op)
 
     def live(self, dropped: set[int]) -> tuple[set[int], set[int]]:
         """Return the operations and carried values that still matter once `dropped` are gone: what effects, or used results, depend on."""

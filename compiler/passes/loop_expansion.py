@@ -38,6 +38,10 @@ class Copy:
         """Whether TMA does the copy, not cp.async."""
         return self.load.name == "tile.descriptor_load"
 
+    def addresses(self, loop: Loop) -> Slice:
+        """The computation of where it copies from."""
+        return loop.slice_of(self.load.operands, through_loads=True) or Slice()
+
     @property
     def element(self) -> ir.Type:
         return self.load.results[0].type.element_type
@@ -59,18 +63,51 @@ class Plan:
     behind_wait: bool
 
 
+class _Track:
+    """Computations of a loop's body that are repeated for an iteration further on, and the carried values of that iteration."""
+
+    def __init__(self, loop: Loop, needed: Slice):
+        self.loop = loop
+        self.ops = [loop.ops[p] for p in sorted(needed.ops)]
+        self.carried = sorted(needed.carried)
+        self.current = [loop.inits[i] for i in self.carried]
+
+    def step(self, build: Builder, iv: ir.Value, values: Values) -> Values:
+        """Compute for the iteration of `iv`, given `values`, and move on to the next one; return all values of it."""
+        values = {**values, self.loop.iv: iv}
+        values |= {self.loop.args[i]: v for i, v in zip(self.carried, self.current, strict=True)}
+        for op in self.ops:
+            build.clone(op, values)
+        self.current = [values.get(self.loop.yields[i], self.loop.yields[i]) for i in self.carried]
+        return values
+
+
 class _Ahead:
-    """The address computations of the copies with one delay, and the carried values of the iteration that they are at."""
+    """The copies with one delay, and their address computations at the iteration that they have got to. Loads that these start from are an
+    iteration further: `fetched` are their values for the next copies."""
 
     def __init__(self, loop: Loop, copies: list[Copy]):
         self.copies = copies
         self.by_tma = [c for c in copies if c.by_tma]
         self.by_threads = [c for c in copies if not c.by_tma]
         self.mbarriers: ir.Value | None = None
-        needed = loop.slice_of([v for c in copies for v in c.load.operands]) if copies else Slice()
-        self.ops = [loop.ops[p] for p in sorted(needed.ops)]
-        self.carried = sorted(needed.carried)
-        self.current = [loop.inits[i] for i in self.carried]
+        needed = loop.slice_of([v for c in copies for v in c.load.operands], through_loads=True) or Slice()
+        self.addresses = _Track(loop, needed)
+        self.loads = [loop.ops[p] for p in sorted(needed.loads)]
+        self.indices = _Track(loop, loop.slice_of([v for load in self.loads for v in load.operands]) or Slice())
+        self.fetched: list[ir.Value] = []
+
+    @property
+    def state(self) -> list[ir.Value]:
+        """What the loop carries for it."""
+        return [*self.addresses.current, *self.indices.current, *self.fetched]
+
+    def resume(self, state: list[ir.Value]) -> None:
+        """Go on from a state."""
+        addresses, indices = len(self.addresses.carried), len(self.indices.carried)
+        self.addresses.current = state[:addresses]
+        self.indices.current = state[addresses : addresses + indices]
+        self.fetched = state[addresses + indices :]
 
 
 class Expansion:
@@ -107,7 +144,7 @@ class Expansion:
         late = {d.carried for d in plan.delayed}
         kept = sorted(kept - late)
         operands = [v for d in plan.delayed for v in delayed_wgmma.initial_operands(before, loop, d)]
-        ahead = [v for a in self.aheads for v in a.current]
+        ahead = [v for a in self.aheads for v in a.state]
         slots = [before.i32((plan.slots - shift) % plan.slots) for shift in range(self.oldest + 1)]
         # The parity of the phase that the mbarrier of a slot is in; the phase before the first one is over.
         parities = [before.i32(delay) for delay in range(max(self.tma_delays, default=-1) + 1)]
@@ -147,6 +184,8 @@ class Expansion:
         for _ in range(1, self.distance):
             ivs.append(build.binary("arith.addi", ivs[-1], loop.step))
             offsets.append(build.binary("arith.addi", offsets[-1], loop.step))
+        for ahead in self.aheads:
+            self._fetch(build, ahead, loop.lower, self._compare(build, _SGT, length, offsets[0]))
         for group in range(self.distance):
             tokens = []
             for delay, ahead in enumerate(self.aheads):
@@ -154,6 +193,10 @@ class Expansion:
                 if stage >= 0 and ahead.copies:
                     more = self._compare(build, _SGT, length, offsets[stage])
                     tokens += self._issue(build, ahead, ivs[stage], more, build.i32(stage))
+                    if ahead.loads:
+                        after = build.binary("arith.addi", ivs[stage], loop.step)
+                        passed = build.binary("arith.addi", offsets[stage], loop.step)
+                        self._fetch(build, ahead, after, self._compare(build, _SGT, length, passed))
             if self.uses_threads:
                 build.op("tilegpu.async_commit", [self.token], tokens)
 
@@ -167,7 +210,7 @@ class Expansion:
         carried = [next(args) for _ in kept]
         operands = [(next(args), next(args)) for _ in plan.delayed]
         for ahead in self.aheads:
-            ahead.current = [next(args) for _ in ahead.carried]
+            ahead.resume([next(args) for _ in ahead.state])
         slots = [next(args) for _ in range(self.oldest + 1)]
         parities = list(args)
         build = Builder(ir.InsertionPoint(block), loop.op.location)
@@ -193,7 +236,7 @@ class Expansion:
             delayed_wgmma.wait(loop, delayed, result, block, live)
         # Operands of the delayed wgmmas, read here since the waits changed them.
         late = [v for d in plan.delayed for v in delayed_wgmma.next_operands(loop, d)]
-        following = [v for a in self.aheads for v in a.current]
+        following = [v for a in self.aheads for v in a.state]
         wrapped = build.binary("arith.addi", slots[0], build.i32(1))
         is_end = self._compare(build, _EQ, wrapped, build.i32(plan.slots))
         next_slot = build.value("arith.select", wrapped.type, [is_end, build.i32(0), wrapped])
@@ -240,19 +283,34 @@ class Expansion:
                 more = self._compare(build, _SGT, remaining, self.reach[delay])
                 at = build.binary("arith.addi", iv, self.reach[delay])
                 tokens += self._issue(build, ahead, at, more, slots[1 + self.plan.lag + delay])
+                if ahead.loads:
+                    left = build.binary("arith.subi", remaining, loop.step)
+                    after = build.binary("arith.addi", at, loop.step)
+                    self._fetch(build, ahead, after, self._compare(build, _SGT, left, self.reach[delay]))
         if self.uses_threads:
             build.op("tilegpu.async_commit", [self.token], tokens)
 
     def _issue(self, build: Builder, ahead: _Ahead, iv: ir.Value, more: ir.Value, slot: ir.Value) -> list[ir.Value]:
         """Copy for the iteration of `iv` into `slot` if there are `more` iterations; move `ahead` to the next one. Return the tokens."""
-        loop = self.loop
-        values: Values = {loop.iv: iv, **{loop.args[i]: v for i, v in zip(ahead.carried, ahead.current, strict=True)}}
-        for op in ahead.ops:
-            build.clone(op, values)
-        ahead.current = [values.get(loop.yields[i], loop.yields[i]) for i in ahead.carried]
+        known = {load.results[0]: value for load, value in zip(ahead.loads, ahead.fetched, strict=True)}
+        values = ahead.addresses.step(build, iv, known)
         if ahead.by_tma:
             self._copy_by_tma(build, ahead, values, more, slot)
         return [self._copy(build, copy, values, more, slot) for copy in ahead.by_threads]
+
+    def _fetch(self, build: Builder, ahead: _Ahead, iv: ir.Value, more: ir.Value) -> None:
+        """Load what the copies for the iteration of `iv` compute their addresses from, if there is such an iteration."""
+        values = ahead.indices.step(build, iv, {}) if ahead.loads else {}
+        ahead.fetched = [self._masked_load(build, load, values, more) for load in ahead.loads]
+
+    def _masked_load(self, build: Builder, load: ir.Operation, values: Values, more: ir.Value) -> ir.Value:
+        pointer, *rest = (values.get(v, v) for v in load.operands)
+        mask = build.splat(more, tensor_type(pointer.type, self.i1)) if isinstance(pointer.type, ir.RankedTensorType) else more
+        if rest:
+            mask = build.binary("arith.andi", rest[0], mask)
+        attributes = {name: load.attributes[name] for name in load.attributes}
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, len(rest[1:])], self.context)
+        return build.value("tile.load", load.results[0].type, [pointer, mask, *rest[1:]], attributes)
 
     def _copy_by_tma(self, build: Builder, ahead: _Ahead, values: Values, more: ir.Value, slot: ir.Value) -> None:
         mbarrier = self._mbarrier(build, ahead, slot)
@@ -310,7 +368,7 @@ class Expansion:
         if not plan.delayed:
             return
         build.op("tilegpu.fence_async", [], [])
-        first = len(kept) + 2 * len(plan.delayed) + sum(len(a.carried) for a in self.aheads)
+        first = len(kept) + 2 * len(plan.delayed) + sum(len(a.state) for a in self.aheads)
         last_slot = new.results[first + 1]
         if 1 in self.tma_delays:
             self._wait_for_tma(build, 1, last_slot, new.results[first + self.oldest + 2])

@@ -24,7 +24,8 @@ multiplies zeros.
 Descriptor loads become `tilegpu.tma_load`s at the places of the copies. Each slot has an mbarrier, which the copies of one iteration count
 on together; instead of `async_wait` the body waits for the mbarrier of its slot, with a parity that changes each time around the ring.
 
-Address computations are repeated for the iteration ahead; where it lies beyond the loop's end, the copy is masked off.
+Address computations are repeated for the iteration ahead; where it lies beyond the loop's end, the copy is masked off. What they load
+themselves (indices, pages of a table) is loaded into registers one iteration before the copy is issued that needs it.
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
 slots do not fit into shared memory get fewer stages.
 """
@@ -97,10 +98,11 @@ def _copies(loop: Loop) -> list[Copy]:
             continue
         if not (forced or _reaches_dot(loop, position)) or not _has_copy_form(op):
             continue
-        if loop.slice_of(op.operands) is None or not loop.may_reorder(op):
+        if loop.slice_of(op.operands, through_loads=True) is None or not loop.may_reorder(op):
             continue
         out.append(_placed(loop, position))
-    return out
+    indices = {load for copy in out for load in copy.addresses(loop).loads}
+    return [copy for copy in out if copy.position not in indices]
 
 
 def _reaches_dot(loop: Loop, load: int) -> bool:
@@ -115,7 +117,7 @@ def _reaches_dot(loop: Loop, load: int) -> bool:
         for result in loop.ops[position].results:
             for use in result.uses:
                 user = loop.position(use.owner.operation)
-                if user is not None and loop.names[user] != "scf.yield":
+                if user is not None and loop.names[user] != "scf.yield" and loop.names[user] not in _LOADS:
                     pending.append(user)
     return False
 

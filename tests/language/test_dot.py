@@ -113,6 +113,27 @@ def test_products_of_transposes_and_of_products():
 
 
 @jit
+def dot_of_gathered_rows(a, rows, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    m, n, r = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, BK):
+        inside = k + r < K
+        row = tl.load(rows + k + r, mask=inside, other=0)
+        x = tl.load(a + m[:, None] * K + (k + r)[None, :], mask=inside[None, :], other=0.0)
+        acc = tl.dot(x, tl.load(b + row[:, None] * N + n[None, :], mask=inside[:, None], other=0.0), acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("k", [16, 64, 500, 1024])
+def test_rows_by_index_in_a_loop(k):
+    a, b = whole((64, k), tl.float16, 24), whole((700, 128), tl.float16, 25)
+    rows = np.random.default_rng(26).integers(0, 700, k).astype(np.int32)
+    c = np.zeros((64, 128), np.float32)
+    launch(dot_of_gathered_rows, (1,), a, rows, b, c, k, 64, 128, 64)
+    assert np.array_equal(c, numbers(a).astype(np.float32) @ numbers(b)[rows].astype(np.float32))
+
+
+@jit
 def batched_kernel(a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     i = tl.arange(0, B)[:, None, None]
     m = tl.arange(0, M)[None, :, None]
