@@ -1,0 +1,1 @@
+"""The benchmark suite: cases, how they are compiled and measured, and what is written of them."""
