@@ -27,7 +27,7 @@ def matmul_int8_kernel(
         for k in range(tl.cdiv(K, BK)):
             x = ad.load([pm * BM, k * BK])
             y = bd.load([pn * BN, k * BK])
-            acc = tl.dot(x, y.T, acc)
+            acc = tl.dot(x, y.T, acc, out_dtype=tl.int32)
         cd.store([pm * BM, pn * BN], acc)
 
 
