@@ -177,3 +177,60 @@ def attention_backward_q_kernel(
         ds = p * (dp - delta[:, None])
         dq = tl.dot(ds.to(k.dtype), k, dq)
     dqd.store([base + pm * BM, 0], (dq * sm).to(DQ.dtype.element_ty))
+
+
+@triton.jit
+def attention_backward_kernel(
+    Q,
+    K,
+    V,
+    DO,
+    DQ,
+    DK,
+    DV,
+    LSE,
+    DELTA,
+    sm,
+    Z,
+    H,
+    S,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WS: tl.constexpr,
+):
+    """DK and DV of BN columns, and what these columns add to DQ / sm of all rows, an fp32 array that starts at 0."""
+    pn = tl.program_id(0)
+    base = tl.program_id(1) * S
+    rows = Z * H * S
+    qd = tl.make_tensor_descriptor(Q, shape=[rows, D], strides=[D, 1], block_shape=[BM, D])
+    kd = tl.make_tensor_descriptor(K, shape=[rows, D], strides=[D, 1], block_shape=[BN, D])
+    vd = tl.make_tensor_descriptor(V, shape=[rows, D], strides=[D, 1], block_shape=[BN, D])
+    dod = tl.make_tensor_descriptor(DO, shape=[rows, D], strides=[D, 1], block_shape=[BM, D])
+    dqd = tl.make_tensor_descriptor(DQ, shape=[rows, D], strides=[D, 1], block_shape=[BM, D])
+    dkd = tl.make_tensor_descriptor(DK, shape=[rows, D], strides=[D, 1], block_shape=[BN, D])
+    dvd = tl.make_tensor_descriptor(DV, shape=[rows, D], strides=[D, 1], block_shape=[BN, D])
+    rn = pn * BN + tl.arange(0, BN)
+    scale = sm * 1.44269504
+    k = kd.load([base + pn * BN, 0])
+    v = vd.load([base + pn * BN, 0])
+    dk = tl.zeros((BN, D), tl.float32)
+    dv = tl.zeros((BN, D), tl.float32)
+    lo = pn * BN // BM * BM if CAUSAL else 0
+    for m in tl.range(lo, S, BM, warp_specialize=WS):
+        rm = m + tl.arange(0, BM)
+        q = qd.load([base + m, 0])
+        do = dod.load([base + m, 0])
+        lse = tl.load(LSE + base + rm)
+        delta = tl.load(DELTA + base + rm)
+        p = tl.math.exp2(tl.dot(k, q.T) * scale - lse[None, :])
+        if CAUSAL:
+            p = tl.where(rm[None, :] >= rn[:, None], p, 0.0)
+        dv = tl.dot(p.to(do.dtype), do, dv)
+        dp = tl.dot(v, do.T)
+        ds = (p * (dp - delta[None, :])).to(q.dtype)
+        dk = tl.dot(ds, q, dk)
+        dqd.atomic_add([base + m, 0], tl.dot(ds.T, k))
+    dkd.store([base + pn * BN, 0], (dk * sm).to(DK.dtype.element_ty))
+    dvd.store([base + pn * BN, 0], dv.to(DV.dtype.element_ty))

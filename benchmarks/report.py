@@ -86,8 +86,8 @@ def heading(machines: list[dict[str, Any]]) -> str:
         lines.append(f"- `{m['file']}`: {m['date']}; {gpu}; Python {m['python']}, {versions}; seconds {m['seconds']}")
     lines += [
         "",
-        "Medians of calls taken in turns in one process, L2 flushed before each; random inputs; every result was checked against a",
-        "reference in fp32 or fp64 first. Ratios compare the best variants: above 1 Tilewright is faster.",
+        "Medians of bursts of calls, taken in turns in one process, L2 flushed before each call; random inputs; every result was",
+        "checked against a reference in fp32 or fp64 first. Ratios compare the best variants: above 1 Tilewright is faster.",
         "",
     ]
     return "\n".join(lines)

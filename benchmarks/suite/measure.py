@@ -1,8 +1,10 @@
-"""Measuring one case on the GPU: which configurations are right, the fastest of them, then all contenders in turns."""
+"""Measuring one case on the GPU: which configurations are right, the fastest of them, then all contenders in
+turns."""
 
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,9 +23,11 @@ Announce = Callable[[str], None]
 _FLUSH_BYTES = 256 << 20
 #: GPU cycles of idling before a timed call: the host gets ahead, so launches are not waited for.
 _LEAD = 200_000
-_TRIALS = 5
-#: Milliseconds that the last comparison should take for each contender, and the bounds of its number of rounds.
-_BUDGET, _LEAST, _MOST = 60.0, 12, 60
+_TRIALS = 4
+#: A hot card slows down until all kernels are as fast as its power allows. What computes is therefore timed in bursts of some milliseconds,
+#: each after an idle time in seconds; what moves bytes needs no rest. (rest, bursts, milliseconds of a burst)
+_COMPUTE, _MEMORY = (0.15, 3, 12.0), (0.0, 4, 15.0)
+_LEAST, _MOST = 3, 60
 
 
 @dataclass
@@ -37,20 +41,34 @@ class Contender:
     error: float | None
 
 
-def time_calls(calls: list[Call], rounds: int) -> list[float]:
-    """Median milliseconds of each, taken in turns, with L2 flushed before each call."""
-    trash = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
-    events = [[(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(rounds)] for _ in calls]
-    for turn in range(rounds):
-        for call, pairs in zip(calls, events, strict=True):
-            trash.zero_()
+class Timer:
+    """Times calls with CUDA events, L2 flushed before each call."""
+
+    def __init__(self) -> None:
+        self._trash = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+
+    def burst(self, call: Call, count: int) -> float:
+        """Median milliseconds of `count` calls one after the other."""
+        events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
+        for begin, end in events:
+            self._trash.zero_()
             torch.cuda._sleep(_LEAD)
-            begin, end = pairs[turn]
             begin.record()
             call()
             end.record()
-    torch.cuda.synchronize()
-    return [statistics.median(begin.elapsed_time(end) for begin, end in pairs) for pairs in events]
+        torch.cuda.synchronize()
+        return statistics.median(begin.elapsed_time(end) for begin, end in events)
+
+    def compare(self, calls: list[Call], computes: bool) -> list[float]:
+        """Median milliseconds of each, over bursts taken in turns."""
+        rest, bursts, budget = _COMPUTE if computes else _MEMORY
+        estimates = [self.burst(call, 2) for call in calls]
+        medians: list[list[float]] = [[] for _ in calls]
+        for _ in range(bursts):
+            for call, estimate, found in zip(calls, estimates, medians, strict=True):
+                time.sleep(rest)
+                found.append(self.burst(call, min(_MOST, max(_LEAST, int(budget / estimate)))))
+        return [statistics.median(found) for found in medians]
 
 
 def spoil(outputs: tuple[torch.Tensor, ...]) -> None:
@@ -79,6 +97,7 @@ class Measurement:
         self.notes: list[str] = []
         self.problem: Problem = case.build("cuda")
         self.expected = self.problem.reference()
+        self.timer = Timer()
 
     def run(self, implementations: list[str]) -> dict[str, Any]:
         """Everything; the result is plain data."""
@@ -111,9 +130,7 @@ class Measurement:
         if not contenders:
             return []
         self.announce("comparison")
-        calls = [c.call for c in contenders]
-        longest = max(time_calls(calls, 3))
-        return time_calls(calls, min(_MOST, max(_LEAST, int(_BUDGET / longest))))
+        return self.timer.compare([c.call for c in contenders], self.problem.unit == "TFLOP/s")
 
     def _attempt(self, what: str, call: Call) -> bool:
         """Whether a call works; why not becomes a note. Errors of CUDA leave the process useless and are raised."""
@@ -162,7 +179,7 @@ class Measurement:
         if not error <= self.problem.tolerance:
             self.notes.append(f"{what}: wrong, error {error:.1e}")
             return None
-        return time_calls([steps_call(steps, implementation)], _TRIALS)[0], config, error
+        return self.timer.burst(steps_call(steps, implementation), _TRIALS), config, error
 
     def _compute(self, stage: Stage, config: Config, implementation: str) -> None:
         spoil(tuple(self.problem.outputs[i] for i in stage.outputs))
