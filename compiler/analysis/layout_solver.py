@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
+from typing import ClassVar
 
 from mlir import ir
 
@@ -41,11 +42,31 @@ class LayoutSolver:
     `flexible` the values without a home to their operations, in program order.
     """
 
+    #: Operation -> the method that decides about it.
+    RULES: ClassVar[dict[str, str]] = {
+        "tile.descriptor_load": "_block_load",
+        "tile.dot": "_dot",
+        "tile.exchange": "_exchange",
+        "tile.reduce": "_region",
+        "tile.scan": "_region",
+        "tile.gather": "_gather",
+        "tile.histogram": "_histogram",
+        "tile.split": "_split",
+        "func.call": "_boundary",
+        "func.return": "_boundary",
+        "scf.for": "_for",
+        "scf.while": "_while",
+        "scf.if": "_if",
+        # The terminators' operands are decided by the operations around them.
+        "scf.yield": "_nothing",
+        "scf.condition": "_nothing",
+    }
+
     def __init__(self, tree: Tree, axis: AxisAnalysis, machine: Machine):
         self.tree = tree
         self.axis = axis
         self.machine = machine
-        self.accesses = access_layouts(tree, axis, machine)
+        self.accesses = self._plan_accesses()
         self.homes: dict[ir.Value, LinearLayout] = {}
         self.wants: dict[Node, list[Want]] = {}
         self.flexible: dict[ir.Value, Node] = {}
@@ -60,6 +81,9 @@ class LayoutSolver:
         self._solve(tree.body)
 
     # Defaults and choices
+
+    def _plan_accesses(self) -> dict[Node, Access]:
+        return access_layouts(self.tree, self.axis, self.machine)
 
     def default(self, value: ir.Value) -> LinearLayout:
         """Return the layout of a value that nothing else decides: row-major, coalesced."""
@@ -129,9 +153,9 @@ class LayoutSolver:
 
     def _solve(self, block: Block) -> None:
         for node in block.nodes:
-            rule = _RULES.get(node.name)
+            rule = self.RULES.get(node.name)
             if rule is not None:
-                rule(self, node)
+                getattr(self, rule)(node)
             elif node.name in MEMORY_OPS:
                 self._memory(node)
             else:
@@ -251,6 +275,15 @@ class LayoutSolver:
         for value in node.results:
             if value in self.tree.tensors:
                 self.homes[value] = half
+
+    def _exchange(self, node: Node) -> None:
+        """Every CTA writes its part in the layout at hand, and reads in the one that is wanted."""
+        self._want(node, self.home_or_default)
+        for value in node.results:
+            self.homes[value] = self._wishes.get(value) or self.default(value)
+
+    def _nothing(self, node: Node) -> None:
+        pass
 
     def _boundary(self, node: Node) -> None:
         """Calls and returns: tensors cross functions in their default layouts."""
@@ -383,22 +416,3 @@ def _left_comes_from_dot(node: Node, tree: Tree) -> bool:
         if is_elementwise(definition.name):
             pending += [v for v in definition.operands if v in tree.tensors]
     return False
-
-
-_RULES: dict[str, Callable[[LayoutSolver, Node], None]] = {
-    "tile.descriptor_load": LayoutSolver._block_load,
-    "tile.dot": LayoutSolver._dot,
-    "tile.reduce": LayoutSolver._region,
-    "tile.scan": LayoutSolver._region,
-    "tile.gather": LayoutSolver._gather,
-    "tile.histogram": LayoutSolver._histogram,
-    "tile.split": LayoutSolver._split,
-    "func.call": LayoutSolver._boundary,
-    "func.return": LayoutSolver._boundary,
-    "scf.for": LayoutSolver._for,
-    "scf.while": LayoutSolver._while,
-    "scf.if": LayoutSolver._if,
-    # The terminators' operands are decided by the operations around them.
-    "scf.yield": lambda solver, node: None,
-    "scf.condition": lambda solver, node: None,
-}

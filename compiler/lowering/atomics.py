@@ -11,7 +11,7 @@ from mlir import ir
 
 from tilewright.compiler.layouts import LinearLayout
 
-from . import access, linear, vectors, warps
+from . import access, cluster, linear, vectors, warps
 from .asm import REGISTER_CLASS, braces, inline_asm, inline_asm_multi
 from .branches import when
 from .context import LoweringContext
@@ -136,7 +136,7 @@ def perform(
 ) -> list[ir.Value]:
     """Do `action(address, predicate, vectors)` for each group of up to `width` elements and hand the results to all who hold them."""
     if ordering(op)[0] in ("release", "acq_rel"):
-        ctx.barrier()
+        cluster.meet(ctx)
     result = op.results[0] if len(op.results) else None
     is_tensor = isinstance(pointer.type, ir.RankedTensorType)
     masks = None if mask is None else ctx.value(mask)

@@ -76,6 +76,8 @@ class ModuleState:
         self.converted: dict[ir.Type, ir.Type] = {}
         self.symbols: set[str] = set()
         self.strings: dict[str, str] = {}
+        self.has_exchanges = False
+        """Whether CTAs of a cluster exchange data in any function; see `cluster.py`."""
 
     def tensor(self, type: ir.Type) -> TensorInfo:
         """The parts of an encoded tensor type."""

@@ -202,13 +202,19 @@ def _round(
     layout: LinearLayout, flat: tuple[int, ...], rounds: tuple[int, ...], number: int
 ) -> tuple[list[int], dict[str, tuple[int, ...]], int]:
     """(registers, offset columns, constant offset) of one side in round `number`; the columns number these registers."""
-    first = f2.solve(rounds, [number])
-    basis = f2.kernel(rounds)
+    numbers, basis = registers_of_round(rounds, number)
     bits = layout.in_bits("register")
     columns, at = {}, 0
     for name, count in layout.in_bits_dict.items():
         columns[name] = flat[at : at + count]
         at += count
-    start = f2.apply(columns["register"], first[0])
+    start = f2.apply(columns["register"], numbers[0])
     columns["register"] = tuple(f2.apply(flat[:bits], mask) for mask in basis)
-    return [first[0] ^ r for r in linear.images(basis)], columns, start
+    return numbers, columns, start
+
+
+def registers_of_round(rounds: tuple[int, ...], number: int) -> tuple[list[int], f2.Matrix]:
+    """The registers whose image under the columns `rounds` is `number`, and the masks by which they differ from the first one."""
+    first = f2.solve(rounds, [number])[0]
+    basis = f2.kernel(rounds)
+    return [first ^ r for r in linear.images(basis)], basis

@@ -10,7 +10,7 @@ from tilewright.compiler.analysis import axis_info
 from tilewright.compiler.passes.diagnostics import user_error
 from tilewright.dialects import tile
 
-from . import access
+from . import access, cluster
 from .asm import inline_asm
 from .branches import when
 from .context import LoweringContext, ModuleState
@@ -50,7 +50,11 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     ctx.axis_info = axis_info.analyze(func)
     if is_kernel:
         prefetch_descriptors(ctx, entry, old_type.inputs)
+    if is_kernel and state.has_exchanges:
+        cluster.arrive(ctx)
     terminator = ctx.lower_block(func.regions[0].blocks[0], entry.arguments)
+    if is_kernel and state.has_exchanges:
+        cluster.wait(ctx)  # other CTAs may still read this one's shared memory
     ctx.lower_op(terminator)
 
 

@@ -10,11 +10,13 @@ from mlir import ir
 from mlir.dialects import llvm
 from mlir.passmanager import PassManager
 
+from tilewright.compiler.passes.building import collect
 from tilewright.dialects import context
 
 from . import (  # noqa: F401  (importing a family of rules registers it)
     async_copy,
     atomics,
+    cluster,
     control_flow,
     convert_layout,
     elementwise,
@@ -62,6 +64,7 @@ def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
         lowered.operation.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
         lowered.operation.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
         state = ModuleState(lowered.body, facts, operation.location)
+        state.has_exchanges = facts.num_ctas > 1 and bool(collect(operation, "tile.exchange"))
         launch = _launch_attributes(facts, options)
         for op in list(module.body.operations):
             function.lower_function(state, op.operation, launch)

@@ -32,6 +32,11 @@ def num_programs(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return [program_register(ctx, "nctaid", ir.IntegerAttr(op.attributes["axis"]).value)]
 
 
+@rule("tile.cluster_rank")
+def cluster_rank(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    return [ctx.cluster_rank]
+
+
 @rule("tile.globaltimer")
 def globaltimer(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return [ctx.emit("nvvm.read.ptx.sreg.globaltimer", ctx.types.i64)]

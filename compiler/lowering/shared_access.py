@@ -113,7 +113,7 @@ class SharedAddresses:
             offset = ctx.emit("llvm.add", i32, (offset, ctx.emit("llvm.mul", i32, (blocks, ctx.i32(amount)))))
         if self.size > 1:
             offset = ctx.emit("llvm.shl", i32, (offset, ctx.i32(self.size.bit_length() - 1)))
-        return ctx.emit("llvm.getelementptr", ctx.types.ptr3, (self.base, offset), ctx.types.gep_attrs(ctx.types.i8))
+        return ctx.emit("llvm.getelementptr", self.base.type, (self.base, offset), ctx.types.gep_attrs(ctx.types.i8))
 
     def _bytes(self, offset: int) -> int:
         # Disjoint bits add without a carry, so padding adds up too.
@@ -177,10 +177,12 @@ def load(
     columns: Mapping[str, Sequence[int]],
     start: int = 0,
     padding: tuple[int, int] | None = None,
+    matrix: bool = True,
 ) -> ir.Value:
-    """Read all registers from the buffer at `base` (ptr<3>) as a vector of integers of type `element`."""
+    """Read all registers from the buffer at `base` (ptr<3>, or without `matrix` another CTA's, ptr<7>) as a vector of integers of type
+    `element`."""
     bits = ctx.types.width(element)
-    plan, addresses, groups = _prepare(ctx, base, columns, start, bits // 8, padding, True)
+    plan, addresses, groups = _prepare(ctx, base, columns, start, bits // 8, padding, matrix)
     loaded, order = [], []
     for offset, registers in groups:
         pointer = addresses.of(offset)

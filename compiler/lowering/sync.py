@@ -4,7 +4,7 @@ from mlir import ir
 
 from tilewright.dialects import tilegpu
 
-from . import access
+from . import access, cluster
 from .asm import inline_asm
 from .branches import when
 from .context import LoweringContext
@@ -13,15 +13,21 @@ from .registry import rule
 WARPGROUP_THREADS = 128
 
 
-@rule("tilegpu.barrier", "tile.barrier")
+@rule("tilegpu.barrier")
 def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctx.barrier()
     return []
 
 
+@rule("tile.barrier")
+def program_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    cluster.meet(ctx)
+    return []
+
+
 FIXED = {
-    "tilegpu.cluster_arrive": "barrier.cluster.arrive.release.aligned;",
-    "tilegpu.cluster_wait": "barrier.cluster.wait.acquire.aligned;",
+    "tilegpu.cluster_arrive": cluster.ARRIVE,
+    "tilegpu.cluster_wait": cluster.WAIT,
     "tilegpu.fence_async": "fence.proxy.async.shared::cta;",
 }
 

@@ -30,7 +30,7 @@ class Types:
             self.i32, self.i64, self.i128 = integer(32), integer(64), integer(128)
             self.f16, self.bf16 = ir.F16Type.get(), ir.BF16Type.get()
             self.f32, self.f64 = ir.F32Type.get(), ir.F64Type.get()
-            self.ptr, self.ptr1, self.ptr3 = (llvm.PointerType.get(space) for space in (None, 1, 3))
+            self.ptr, self.ptr1, self.ptr3, self.ptr_cluster = (llvm.PointerType.get(space) for space in (None, 1, 3, 7))
             self.void = ir.Type.parse("!llvm.void")
             self.unit = ir.UnitAttr.get()
             self.no_wrap = {"overflowFlags": ir.Attribute.parse("#llvm.overflow<nsw, nuw>")}

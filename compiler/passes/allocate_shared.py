@@ -4,8 +4,9 @@ Before: every `tilegpu.local_alloc` is a buffer of its own; layouts are final.
 After: every `tilegpu.local_alloc`, and every op that needs scratch to be lowered, has `tilegpu.offset` (bytes, i32); the module has
 `tilegpu.shared`, the bytes in use. Two of them share memory only where they are never alive at once. What is alive at once is what
 program order says, with each loop that a value lives across taken as a whole; roles of `tilegpu.warp_specialize` run side by side, so
-their memory is disjoint. The memory of an mbarrier is used for nothing else: it would have to be invalidated first. An asynchronous access
-keeps its buffer alive up to a wait that leaves nothing in flight, small scratch stays alive up to the next op with scratch.
+their memory is disjoint. The memory of an mbarrier is used for nothing else: it would have to be invalidated first; nor is that of
+exchanges between CTAs, which they share: other CTAs read it while this one goes on. An asynchronous access keeps its buffer alive up to a
+wait that leaves nothing in flight, small scratch stays alive up to the next op with scratch.
 Threads may still be at their last access when others start to reuse the memory: `tilegpu-insert-barriers` orders them.
 """
 
@@ -17,6 +18,7 @@ from itertools import zip_longest
 
 from mlir import ir
 
+from tilewright.compiler.lowering import cluster
 from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes, is_mbarrier
 
@@ -65,6 +67,7 @@ class _Order:
     """Per kind of wait, those that leave nothing in flight: (position, position of the start of its block)."""
     allocs: list[ir.Operation] = field(default_factory=list)
     scratch: list[tuple[ir.Operation, int]] = field(default_factory=list)
+    exchanges: list[ir.Operation] = field(default_factory=list)
     count: int = 0
 
     def visit(self, block: ir.Block) -> None:
@@ -87,6 +90,8 @@ class _Order:
             elif name in _WAITS:
                 if ir.IntegerAttr(op.attributes["num"]).value == 0:
                     self.waits.setdefault(name, []).append((position, first))
+            elif name == "tile.exchange":
+                self.exchanges.append(op)
             elif name.startswith("tile") and (size := scratch_bytes(op)):
                 self.scratch.append((op, size))
 
@@ -112,10 +117,20 @@ class _Order:
 def allocate_shared(module: ir.Operation) -> None:
     """Set `tilegpu.offset` on ops that hold shared memory and `tilegpu.shared` on the module."""
     total = 0
+    exchanges: list[ir.Operation] = []
     for function in [op.operation for op in module.regions[0].blocks[0].operations]:
         if function.name == "func.func" and len(function.regions[0].blocks):
+            order = _Order()
+            for block in function.regions[0].blocks:
+                order.visit(block)
+            exchanges += order.exchanges
             # Functions that were not inlined never share memory with their callers.
-            total = _place(_requests(function), total)
+            total = _place(_requests(order), total)
+    if exchanges:
+        offset = _align(total, ALIGNMENT)
+        for op in exchanges:
+            op.attributes["tilegpu.offset"] = _i32(offset)
+        total = offset + max(map(cluster.scratch_bytes, exchanges))
     module.attributes["tilegpu.shared"] = _i32(total)
 
 
@@ -123,10 +138,7 @@ def _i32(value: int) -> ir.IntegerAttr:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
 
 
-def _requests(function: ir.Operation) -> list[_Request]:
-    order = _Order()
-    for block in function.regions[0].blocks:
-        order.visit(block)
+def _requests(order: _Order) -> list[_Request]:
     requests = []
     for buffer in Buffers(order.allocs).buffers:
         position = order.positions[key(buffer.alloc)]

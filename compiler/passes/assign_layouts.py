@@ -21,6 +21,7 @@ from tilewright.compiler.encoding import with_layout
 from tilewright.compiler.layouts import LinearLayout, vector_width
 from tilewright.dialects import tile
 
+from .building import i32_attr
 from .registry import register
 
 
@@ -35,10 +36,15 @@ def assign_layouts(
     for function in functions:
         if len(function.regions[0].blocks):
             axis = analyze(function)
-            _Rewriter(LayoutSolver(Tree(function), axis, machine)).run(function, axis)
+            solution = LayoutSolver(Tree(function), axis, machine)
+            rewriter = LayoutRewriter(solution)
+            widths = {node: rewriter.access_width(node, axis) for node in solution.accesses}
+            rewriter.run(function)
+            for node, width in widths.items():
+                node.op.attributes["tilegpu.vector"] = i32_attr(width, function.context)
 
 
-class _Rewriter:
+class LayoutRewriter:
     """Puts a solution into the IR, in place: types are set, flexible operations are set for the first layout wanted and cloned for
     others."""
 
@@ -48,12 +54,10 @@ class _Rewriter:
         self.types: dict[tuple[ir.Type, LinearLayout], ir.Type] = {}
         self.made: dict[tuple[ir.Value, LinearLayout], ir.Value] = {}
         self.placed: set[ir.Value] = set()
-        self.i32 = None
 
-    def run(self, function: ir.Operation, axis: AxisAnalysis) -> None:
+    def run(self, function: ir.Operation) -> None:
         """Rewrite one function."""
         solution, tree = self.solution, self.solution.tree
-        widths = {node: self._access_width(node, axis) for node in solution.accesses}
         for value, layout in solution.homes.items():
             value.set_type(self._type(value, layout))
         for node, wanted in solution.wants.items():
@@ -65,9 +69,6 @@ class _Rewriter:
         for node in reversed(list(tree.body.walk())):
             if node.results and node.results[0] in solution.flexible and node.results[0] not in self.placed:
                 node.op.erase()
-        i32 = ir.IntegerType.get_signless(32, function.context)
-        for node, width in widths.items():
-            node.op.attributes["tilegpu.vector"] = ir.IntegerAttr.get(i32, width)
         self._set_signature(function)
 
     def _type(self, value: ir.Value, layout: LinearLayout) -> ir.Type:
@@ -77,7 +78,7 @@ class _Rewriter:
             type_ = self.types[key] = with_layout(*key)
         return type_
 
-    def _access_width(self, node: Node, axis: AxisAnalysis) -> int:
+    def access_width(self, node: Node, axis: AxisAnalysis) -> int:
         """Return the elements of one access in the layout that was decided for it."""
         pointer = node.operands[0]
         layout = self.solution.wants[node][0]

@@ -50,9 +50,9 @@ _REDUCTIONS = {
 
 
 @register("tile-host-descriptors", only_for=("tile.make_descriptor",))
-def host_descriptors(module: ir.Operation, *, target: str = "cuda:80", num_ctas: int = 1) -> None:
+def host_descriptors(module: ir.Operation, *, target: str = "cuda:80") -> None:
     """Run on a module; see the file's docstring."""
-    if not Machine(target, 4, 32, num_ctas).has_tma or num_ctas > 1:
+    if not Machine(target, 4).has_tma:
         return
     for function in collect(module, "func.func"):
         if is_public(function):

@@ -137,7 +137,7 @@ _ACCESSES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 _SLOT_IS_FREE = "tilegpu.slot_is_free"
 _TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
 _WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
-_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tilegpu.cluster_wait"})
+_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tile.exchange", "tilegpu.cluster_wait"})
 _LOOPS = frozenset({"scf.for", "scf.while"})
 
 

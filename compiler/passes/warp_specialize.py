@@ -29,7 +29,7 @@ from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTER
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
 
-from .building import Builder, collect, i32_array, i32_attr, is_public
+from .building import Builder, collect, i32_array, i32_attr, is_public, walk
 from .consumer_role import consume
 from .lower_tma import mbarrier_type
 from .producer_role import produce
@@ -44,13 +44,20 @@ def warp_specialize(module: ir.Operation, *, num_stages: int = 3, shared_limit: 
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `automatic` allows it for loops
     without the attribute `tile.warp_specialize`."""
     functions = [f for f in collect(module, "func.func") if len(f.regions[0].blocks)]
-    if len(functions) != 1 or not is_public(functions[0]) or ir.IntegerAttr(module.attributes["tilegpu.num_ctas"]).value != 1:
+    if len(functions) != 1 or not is_public(functions[0]) or _meets_cluster(module):
         return
     num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
     plan = specialization(functions[0], num_warps, num_stages, shared_limit, automatic)
     if plan is not None:
         _Partition(functions[0], plan, num_warps).run()
         module.attributes["tilegpu.total_warps"] = i32_attr(num_warps + PRODUCER_WARPS, module.context)
+
+
+def _meets_cluster(module: ir.Operation) -> bool:
+    """Whether all threads of a cluster may have to meet, which they cannot from within roles."""
+    if ir.IntegerAttr(module.attributes["tilegpu.num_ctas"]).value == 1:
+        return False
+    return any(op.name in ("tile.exchange", "tile.barrier") or op.name.startswith("tile.atomic") for op in walk(module))
 
 
 class _Partition:

@@ -60,6 +60,26 @@ def Tile_SmIdOp : Tile_Op<"smid", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tile_ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
+  let summary = "index of this CTA among those that run the program";
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_ExchangeOp : Tile_Op<"exchange", [Pure]> {
+  let summary = "split a tensor in another way over the CTAs that run the program";
+  let description = [{
+    Each CTA holds a part of a tensor of `shape`. `from` and `to` say which before and after: for each bit of the CTA's rank
+    the coordinate that it adds, one number per dimension, so that the part is what the other bits of the coordinates reach.
+    A bit that adds nothing means copies. Of copies each CTA reads its own, with `from_first` those of the lowest rank.
+    All CTAs of the program meet here. Sources may be several, of one shape.
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$srcs, DenseI32ArrayAttr:$shape, DenseI32ArrayAttr:$from, DenseI32ArrayAttr:$to, UnitAttr:$from_first);
+  let results = (outs Variadic<Tile_Tensor>:$results);
+  let assemblyFormat = "$srcs `of` $shape `from` $from `to` $to (`first` $from_first^)? attr-dict `:` type($srcs) `->` type($results)";
+  let hasVerifier = 1;
+}
+
 def Tile_GdcWaitOp : Tile_Op<"gdc_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "wait for the kernels that this launch depends on";
   let assemblyFormat = "attr-dict";

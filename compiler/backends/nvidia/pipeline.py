@@ -15,12 +15,13 @@ def _target(options: NvidiaOptions) -> str:
 
 
 def ttir(options: NvidiaOptions) -> list[Entry]:
-    """Clean up what the front end made: one function, no calls, no dead code; only dots that the target computes; plain pointers,
-    and the descriptors that TMA takes."""
+    """Clean up what the front end made: one function, no calls, no dead code; the part of one CTA; only dots that the target computes;
+    plain pointers, and the descriptors that TMA takes."""
     return [
         "inline",
         "symbol-dce",
-        *([("tile-host-descriptors", {"target": _target(options), "num_ctas": options.num_ctas})] if options.tma else []),
+        *([("tile-split-over-ctas", {"target": _target(options), "num_ctas": options.num_ctas})] if options.num_ctas > 1 else []),
+        *([("tile-host-descriptors", {"target": _target(options)})] if options.tma else []),
         "tile-lower-descriptors",
         "canonicalize",
         "cse",
