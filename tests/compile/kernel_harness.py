@@ -54,7 +54,8 @@ def run_kernel(
     with context():
         attributes = module.operation.attributes
         warps = attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in attributes else parsed.num_warps
-        simulator = Simulator(lowered, 32 * warps, part=None if seed is None else WARPGROUP, seed=seed or 0)
+        part = None if seed is None else min(WARPGROUP, 32 * warps)
+        simulator = Simulator(lowered, 32 * warps, part=part, seed=seed or 0, ctas=parsed.num_ctas)
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
             simulator.program = (x, y, z)
             simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))

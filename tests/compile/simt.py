@@ -66,14 +66,23 @@ def from_bytes(data: np.ndarray, count: int, name: str) -> np.ndarray:
 
 
 class Simulator:
-    """One program of a module of LLVM ops. All threads run in lockstep; with `part` that many do, and the parts take turns by `seed`."""
+    """One program of a module of LLVM ops, run by `ctas` CTAs of `threads` threads each. All threads run in lockstep; with `part` that many
+    do, and the parts take turns by `seed`. Addresses of shared memory are those of the cluster's window."""
 
-    def __init__(self, module: ir.Module, threads: int, shared: int = 232 * 1024, part: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, module: ir.Module, threads: int, shared: int = 232 * 1024, part: int | None = None, seed: int = 0, ctas: int = 1
+    ) -> None:
         self.module = module  # keeps the operations alive
         self.part = part
         self.turns = None if part is None else Turns(seed)
-        self.threads = threads
-        self.shared = np.full(shared, UNWRITTEN, np.uint8)
+        self.cta_threads = threads
+        self.threads = threads * ctas
+        self.rank = np.arange(self.threads, dtype=np.int32) // threads
+        self.window = shared
+        self.shared = np.full(shared * ctas, UNWRITTEN, np.uint8)
+        self.pending = np.full(self.threads, -1)  # the phase of the cluster's barrier that a thread has arrived at and not waited for
+        self.cluster_phase = 0
+        self.cluster_arrivals = 0
         self.memory = np.zeros(0, np.uint8)
         self.program = (0, 0, 0)
         self.tma = TmaState()
@@ -104,6 +113,7 @@ class Simulator:
         else:
             masks = [np.arange(self.threads) // self.part == i for i in range(self.threads // self.part)]
             self.turns.run([partial(self.call, func, rows, mask) for mask in masks])
+        assert (self.pending < 0).all(), "a thread ended without the wait that its arrival at the cluster's barrier asks for"
         assert not self.tma.stores, "a kernel ended before TMA had read its buffers"
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -111,7 +121,26 @@ class Simulator:
     def meet(self, barrier: int, threads: int, active: np.ndarray) -> None:
         """A barrier."""
         if self.turns is not None:
-            self.turns.meet(barrier, threads, int(active.sum()))
+            rank = int(self.rank[active][0])
+            assert (self.rank[active] == rank).all(), "a barrier of a CTA met by several"
+            self.turns.meet((rank, barrier), threads, int(active.sum()))
+
+    def cluster_arrive(self, active: np.ndarray) -> None:
+        """Arrive at the barrier of the cluster."""
+        assert (self.pending[active] < 0).all(), "a second arrival at the cluster's barrier without a wait"
+        self.pending[active] = self.cluster_phase
+        self.cluster_arrivals += int(active.sum())
+        if self.cluster_arrivals == self.threads:
+            self.cluster_phase, self.cluster_arrivals = self.cluster_phase + 1, 0
+
+    def cluster_wait(self, active: np.ndarray) -> None:
+        """Wait for all threads of the cluster to arrive."""
+        assert (self.pending[active] >= 0).all(), "a wait at the cluster's barrier without an arrival"
+        phase = int(self.pending[active].max())
+        if self.turns is not None:
+            self.turns.wait_until(lambda: self.cluster_phase > phase)
+        assert self.cluster_phase > phase, "a wait that never ends"
+        self.pending[active] = -1
 
     def call(self, func: ir.Operation, arguments: list, active: np.ndarray):
         """Run a function for the `active` threads; returns what it returns."""
@@ -178,6 +207,8 @@ class Frame:
                 return simulator.meet(int(operands[0][0]), int(operands[1][0]), active)
             if "matrix" in intrinsic:
                 return move_matrices(simulator, intrinsic, operands, active)
+            if intrinsic == "llvm.nvvm.mapa.shared.cluster":
+                return operands[0] % simulator.window + operands[1].astype(np.int64) * simulator.window
             return INTRINSICS[intrinsic](operands)
         if name == "llvm.inline_asm":
             return run_asm(simulator, op, operands, active)
@@ -191,7 +222,9 @@ class Frame:
             store(memory_of(simulator, op.operands[1]), operands[1], operands[0], element_of(op.operands[0].type)[1], active)
             return None
         if name == "nvvm.barrier0":
-            return simulator.meet(0, simulator.threads, active)
+            return simulator.meet(0, simulator.cta_threads, active)
+        if name == "llvm.mlir.addressof" and str(op.results[0].type) == "!llvm.ptr<3>":
+            return simulator.rank.astype(np.int64) * simulator.window
         if name.startswith("nvvm."):
             return special_register(simulator, name)
         return OPS[name](op, *operands)
@@ -204,7 +237,7 @@ def merge(active: np.ndarray, new: np.ndarray | list, old: np.ndarray | list) ->
 
 
 def memory_of(simulator: Simulator, pointer: ir.Value) -> np.ndarray:
-    return simulator.shared if str(pointer.type) == "!llvm.ptr<3>" else simulator.memory
+    return simulator.shared if str(pointer.type) in ("!llvm.ptr<3>", "!llvm.ptr<7>") else simulator.memory
 
 
 def load(memory: np.ndarray, address: np.ndarray, count: int, element: str, active: np.ndarray) -> np.ndarray:
@@ -227,8 +260,10 @@ def store(memory: np.ndarray, address: np.ndarray, value: np.ndarray, element: s
 def special_register(simulator: Simulator, name: str):
     register = name.removeprefix("nvvm.read.ptx.sreg.")
     if register == "tid.x":
-        return np.arange(simulator.threads, dtype=np.int32)
-    if register.startswith("ctaid."):
+        return np.arange(simulator.threads, dtype=np.int32) % simulator.cta_threads
+    if register == "cluster.ctarank":
+        return simulator.rank
+    if register.startswith(("ctaid.", "clusterid.")):
         return np.full(simulator.threads, simulator.program["xyz".index(register[-1])], np.int32)
     raise KeyError(name)
 
@@ -426,6 +461,9 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
     def operand(number: str | int) -> np.ndarray:
         return np.broadcast_to(operands[int(number) - outputs], simulator.threads)
 
+    if text.startswith("barrier.cluster."):
+        (simulator.cluster_arrive if ".arrive" in text else simulator.cluster_wait)(active)
+        return None
     if run_tma_asm(simulator, text, operand, active):
         return None
     if "mma" in text and (outputs or "mma_async" in text):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 
 class Turns:
@@ -21,7 +21,7 @@ class Turns:
         self.stuck: set[int] = set()
         self.here = threading.local()
         self.error: BaseException | None = None
-        self.arrived: dict[int, tuple[int, int]] = {}
+        self.arrived: dict[Hashable, tuple[int, int]] = {}
 
     def run(self, parts: Sequence[Callable[[], None]]) -> None:
         """Run the parts to their ends. Raises what a part raises, and AssertionError if all of them wait."""
@@ -68,7 +68,7 @@ class Turns:
             self._switch()
         self.stuck.clear()
 
-    def meet(self, barrier: int, threads: int, own: int) -> None:
+    def meet(self, barrier: Hashable, threads: int, own: int) -> None:
         """Wait at a barrier of `threads` threads, of which the part has `own`."""
         generation, count = self.arrived.get(barrier, (0, 0))
         count += own
