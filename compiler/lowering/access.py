@@ -113,30 +113,32 @@ class Addresses:
 def owner(ctx: LoweringContext, layout: LinearLayout | None) -> ir.Value | None:
     """i1: whether this thread is the one that writes its elements, where several hold copies; None if there are no copies.
 
-    `layout` None stands for a scalar, which thread 0 of the CTA or of the role owns.
+    `layout` None stands for a scalar, which the first thread of the program owns, or that of the role.
     """
     if layout is None:
-        if ctx.role is not None and ctx.role.alone:
-            return None
-        threads = (1 << (ctx.facts.threads - 1).bit_length()) - 1
-        ctas = ctx.facts.num_ctas - 1
-    else:
-        free = layout.free_masks()
-        threads = free.get("lane", 0) | free.get("warp", 0) << layout.in_bits("lane")
-        ctas = free.get("block", 0)
-    tests = [(mask, index) for mask, index in ((threads, "thread_id"), (ctas, "cluster_rank")) if mask]
-    if not tests:
+        return both(ctx, first_thread(ctx), _are_zero(ctx, "cluster_rank", ctx.facts.num_ctas - 1))
+    free = layout.free_masks()
+    threads = free.get("lane", 0) | free.get("warp", 0) << layout.in_bits("lane")
+    return both(ctx, _are_zero(ctx, "thread_id", threads), _are_zero(ctx, "cluster_rank", free.get("block", 0)))
+
+
+def first_thread(ctx: LoweringContext) -> ir.Value | None:
+    """i1: whether this is the first thread of its CTA or of the role; None where the role is that one thread."""
+    if ctx.role is not None and ctx.role.alone:
+        return None
+    return _are_zero(ctx, "thread_id", (1 << (ctx.facts.threads - 1).bit_length()) - 1)
+
+
+def _are_zero(ctx: LoweringContext, index: str, mask: int) -> ir.Value | None:
+    """i1: whether the bits `mask` of an index are zero; None if there are none."""
+    if not mask:
         return None
 
     def build() -> ir.Value:
-        result = None
-        for mask, index in tests:
-            bits = ctx.emit("llvm.and", ctx.types.i32, (getattr(ctx, index), ctx.i32(mask)))
-            test = ctx.emit("llvm.icmp", ctx.types.i1, (bits, ctx.i32(0)), ctx.types.icmp("eq"))
-            result = test if result is None else ctx.emit("llvm.and", ctx.types.i1, (result, test))
-        return result
+        bits = ctx.emit("llvm.and", ctx.types.i32, (getattr(ctx, index), ctx.i32(mask)))
+        return ctx.emit("llvm.icmp", ctx.types.i1, (bits, ctx.i32(0)), ctx.types.icmp("eq"))
 
-    return ctx.once(f"owner {threads} {ctas}", build)
+    return ctx.once(f"{index} {mask} zero", build)
 
 
 def both(ctx: LoweringContext, a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:

@@ -97,7 +97,7 @@ def prefetch_descriptors(ctx: LoweringContext, entry: ir.Block, inputs: list[ir.
     if maps:
         text = " ".join(f"prefetch.tensormap [${i}];" for i in range(len(maps)))
         constraints = ",".join([*["l"] * len(maps), "~{memory}"])
-        when(ctx, access.owner(ctx, None), lambda: inline_asm(ctx, text, constraints, maps, None))
+        when(ctx, access.first_thread(ctx), lambda: inline_asm(ctx, text, constraints, maps, None))
 
 
 @rule("func.return")

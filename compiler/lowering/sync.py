@@ -61,7 +61,7 @@ def mbarrier_init(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     inits = " ".join(f"mbarrier.init.shared::cta.b64 [$0+{8 * slot}], {count};" for slot in range(max(slots, 1)))
     text = f"{inits} fence.mbarrier_init.release.cluster;"
     operands = (ctx.value(op.operands[0]),)
-    when(ctx, access.owner(ctx, None), lambda: inline_asm(ctx, text, "r,~{memory}", operands, None))
+    when(ctx, access.first_thread(ctx), lambda: inline_asm(ctx, text, "r,~{memory}", operands, None))
     return []
 
 
@@ -71,7 +71,7 @@ def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | No
     To be branched on, with `when`: of TMA instructions under a thread's own predicate ptxas makes loops over the threads of the warp.
     """
     predicate = ctx.value(op.operands[index]) if len(op.operands) > index else None
-    return access.both(ctx, access.owner(ctx, None), predicate)
+    return access.both(ctx, access.first_thread(ctx), predicate)
 
 
 @rule("tilegpu.mbarrier_expect")

@@ -14,6 +14,9 @@ from . import libcuda
 from .base import Benchmarker, GPUDriver
 from .libcuda import call, check
 
+#: CTAs of a cluster that every device with clusters runs.
+PORTABLE_CLUSTER = 8
+
 
 def _torch() -> Any:
     """torch, if the program has imported it and it sees a GPU."""
@@ -94,6 +97,8 @@ def load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[int
         raise OutOfResources(shared + static, limit, "shared memory")
     if shared > 49152:  # what a block may use without asking for more
         call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limit - static)
+    if attribute("REQUIRED_CLUSTER_WIDTH") > PORTABLE_CLUSTER:
+        call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
     n_spills = attribute("LOCAL_SIZE_BYTES") // 4
     return int(module), int(function), attribute("NUM_REGS"), n_spills, attribute("MAX_THREADS_PER_BLOCK")
 

@@ -16,6 +16,7 @@ from simt_roles import Turns
 from simt_tma import TensorMap, TmaState, run_tma_asm
 
 WARP = 32
+WINDOW = 1 << 18  # bytes between the shared memories of two CTAs: what the address in a matrix descriptor counts
 PAGE = 1024  # bytes; arrays start on a page and a free page lies between two
 UNWRITTEN = 0xFF  # memory that no one wrote is NaN in every format of floats
 INTS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
@@ -78,8 +79,8 @@ class Simulator:
         self.cta_threads = threads
         self.threads = threads * ctas
         self.rank = np.arange(self.threads, dtype=np.int32) // threads
-        self.window = shared
-        self.shared = np.full(shared * ctas, UNWRITTEN, np.uint8)
+        self.window = shared if ctas == 1 else WINDOW
+        self.shared = np.full(self.window * ctas, UNWRITTEN, np.uint8)
         self.pending = np.full(self.threads, -1)  # the phase of the cluster's barrier that a thread has arrived at and not waited for
         self.cluster_phase = 0
         self.cluster_arrivals = 0

@@ -121,8 +121,8 @@ def _mma_sync(load_matrices, text: str, registers: dict, results: list) -> None:
             results[register] = value
 
 
-def operand_from_memory(machine, desc: int, rows: int, size: int, mn_major: bool) -> np.ndarray:
-    """(rows, 32 / size) element bits that a descriptor names."""
+def operand_from_memory(machine, thread: int, desc: int, rows: int, size: int, mn_major: bool) -> np.ndarray:
+    """(rows, 32 / size) element bits that a descriptor names in the shared memory of a thread's CTA."""
     start, leading, stride = (desc & 0x3FFF) << 4, (desc >> 16 & 0x3FFF) << 4, (desc >> 32 & 0x3FFF) << 4
     swizzle = {0: 0, 1: 128, 2: 64, 3: 32}[desc >> 62]
     span = swizzle or 16
@@ -135,7 +135,7 @@ def operand_from_memory(machine, desc: int, rows: int, size: int, mn_major: bool
         inner = k * size
         address = start + row % 8 * span + row // 8 * stride + inner % span + inner // span * leading
     mask = swizzle // 16 - 1 if swizzle else 0
-    address = address ^ ((address >> 7 & mask) << 4)
+    address = (address ^ ((address >> 7 & mask) << 4)) + int(machine.rank[thread]) * machine.window
     return machine.shared[address[..., None] + np.arange(size)].view({1: np.uint8, 2: np.uint16, 4: np.uint32}[size])[..., 0]
 
 
@@ -171,9 +171,9 @@ def _wgmma_instruction(machine, line: str, registers: dict, results: list, parts
     fragments = None if a == "da" else warp_fragment([registers[i] for i in _numbers(a)], name_a, 16)
     for group in range(machine.threads // 128):
         thread = group * 128
-        right = decode(operand_from_memory(machine, int(parts["db"][thread]), n, size, mn_b), name_b)
+        right = decode(operand_from_memory(machine, thread, int(parts["db"][thread]), n, size, mn_b), name_b)
         if a == "da":
-            left = decode(operand_from_memory(machine, int(parts["da"][thread]), 64, size, mn_a), name_a).reshape(4, 16, -1)
+            left = decode(operand_from_memory(machine, thread, int(parts["da"][thread]), 64, size, mn_a), name_a).reshape(4, 16, -1)
         else:
             left = fragments[4 * group : 4 * group + 4]
         products.append(np.einsum("wmk,nk->wmn", left, right))

@@ -43,3 +43,113 @@ def test_softmax(ctas, seed):
     run_kernel(softmax, (2,), {"X": x, "OUT": out, "n": 1000}, {"B": 1024}, {"X": F32, "OUT": F32}, seed, num_ctas=ctas)
     e = np.exp(x - x.max(1, keepdims=True))
     assert np.allclose(out, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+@tilewright.jit
+def columns_and_rows(X, SUMS, MAXIMA, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(X + i[:, None] * N + j[None, :])
+    tl.store(SUMS + j, tl.sum(x, 0))
+    tl.store(MAXIMA + i, tl.max(x, 1))
+
+
+@pytest.mark.parametrize("ctas", [2, 4, 16])
+@pytest.mark.parametrize("shape", [(4, 64), (16, 32), (1, 256)])
+def test_reductions_of_both_dimensions(ctas, shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    sums, maxima = np.full(shape[1], np.nan, np.float32), np.full(shape[0], np.nan, np.float32)
+    arguments = {"X": x, "SUMS": sums, "MAXIMA": maxima}
+    run_kernel(columns_and_rows, (1,), arguments, {"M": shape[0], "N": shape[1]}, dict.fromkeys(arguments, F32), 3, num_ctas=ctas)
+    assert np.allclose(sums, x.sum(0), rtol=1e-5, atol=1e-5)
+    assert (maxima == x.max(1)).all()
+
+
+@tilewright.jit
+def counters(COUNT, TICKETS, BINS, X, n, B: tl.constexpr):
+    ticket = tl.atomic_add(COUNT, 1)
+    tl.store(TICKETS + ticket, ticket)
+    tl.atomic_add(COUNT + 1 + tl.arange(0, 2), 1)
+    tl.debug_barrier()
+    x = tl.load(X + ticket * B + tl.arange(0, B))
+    tl.store(BINS + ticket * 8 + tl.arange(0, 8), tl.histogram(x, 8))
+
+
+@pytest.mark.parametrize("ctas", [2, 4])
+def test_atomics_happen_once(ctas):
+    x = np.random.default_rng(0).integers(0, 8, 3 * 64).astype(np.int32)
+    count, tickets, bins = np.zeros(3, np.int32), np.full(3, -1, np.int32), np.full((3, 8), -1, np.int32)
+    arguments = {"COUNT": count, "TICKETS": tickets, "BINS": bins, "X": x, "n": 0}
+    run_kernel(counters, (3,), arguments, {"B": 64}, dict.fromkeys(arguments, "*i32") | {"n": "i32"}, 5, num_ctas=ctas)
+    assert count.tolist() == [3, 3, 3]
+    assert tickets.tolist() == [0, 1, 2]
+    assert (bins == [np.bincount(row, minlength=8) for row in x.reshape(3, 64)]).all()
+
+
+@tilewright.jit
+def shapes(X, SORTED, SCANNED, FLIPPED, GATHERED, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(X + i)
+    tl.store(SORTED + i, tl.sort(x))
+    tl.store(SCANNED + i, tl.cumsum(x, 0))
+    tl.store(FLIPPED + i, tl.trans(x.reshape(8, N // 8)).reshape(N))
+    tl.store(GATHERED + i, tl.gather(x, N - 1 - i, 0))
+
+
+@pytest.mark.parametrize("ctas", [2, 8])
+def test_data_that_moves_between_ctas(ctas):
+    x = np.random.default_rng(0).integers(-100, 100, 128).astype(np.int32)
+    out = {name: np.full(128, -1, np.int32) for name in ("SORTED", "SCANNED", "FLIPPED", "GATHERED")}
+    run_kernel(shapes, (1,), {"X": x, **out}, {"N": 128}, dict.fromkeys(("X", *out), "*i32"), 2, num_ctas=ctas, num_warps=1)
+    assert (out["SORTED"] == np.sort(x)).all()
+    assert (out["SCANNED"] == np.cumsum(x)).all()
+    assert (out["FLIPPED"] == x.reshape(8, 16).T.ravel()).all()
+    assert (out["GATHERED"] == x[::-1]).all()
+
+
+@tilewright.jit
+def pointer_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    a, b = A + rm[:, None] * K + rk[None, :], B + rk[:, None] * N + rn[None, :]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(tl.load(a), tl.load(b), acc)
+        a += BK
+        b += BK * N
+    tl.store(C + rm[:, None] * N + rn[None, :], acc.to(C.dtype.element_ty))
+
+
+@pytest.mark.parametrize("ctas, warps, bm, bn", [(2, 4, 128, 64), (2, 4, 64, 128), (4, 4, 128, 128), (2, 1, 32, 32)])
+def test_pointer_gemm(ctas, warps, bm, bn):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((bm, 128)).astype(np.float16), rng.standard_normal((128, 2 * bn)).astype(np.float16)
+    c = np.full((bm, 2 * bn), np.nan, np.float32)
+    arguments = {"A": a, "B": b, "C": c, "M": bm, "N": 2 * bn, "K": 128}
+    constants = {"BM": bm, "BN": bn, "BK": 32}
+    run_kernel(pointer_gemm, (1, 2), arguments, constants, {"A": "*fp16", "B": "*fp16", "C": F32}, num_ctas=ctas, num_warps=warps)
+    assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-3, atol=1e-3)
+
+
+@tilewright.jit
+def block_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr):
+    a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    for t in tl.range(tl.program_id(0), tl.cdiv(N, BN), 2, warp_specialize=WS):
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(a.load([0, k]), b.load([t * BN, k]).T, acc)
+        c.store([0, t * BN], acc.to(C.dtype.element_ty))
+
+
+@pytest.mark.parametrize("specialized", [False, True])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_block_gemm(specialized, seed):
+    """Each CTA loads its own boxes, with a producer of its own."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((256, 192)).astype(np.float16), rng.standard_normal((256, 192)).astype(np.float16)
+    c = np.full((256, 256), np.nan, np.float16)
+    arguments = {"A": a, "B": b, "C": c, "M": 256, "N": 256, "K": 192}
+    constants = {"BM": 256, "BN": 64, "BK": 64, "WS": specialized}
+    types = dict.fromkeys(("A", "B", "C"), "*fp16")
+    run_kernel(block_gemm, (2,), arguments, constants, types, seed, num_ctas=2, num_warps=4, num_stages=2)
+    assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32).T, rtol=1e-2, atol=1e-1)

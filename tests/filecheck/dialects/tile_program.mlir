@@ -2,7 +2,8 @@
 
 // CHECK-LABEL: func.func @kernel
 // CHECK-SAME: tile.divisibility = 16 : i32
-func.func @kernel(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %c: i1, %t: tensor<4xf32>, %m: tensor<4xi1>) {
+func.func @kernel(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %c: i1, %t: tensor<4xf32>, %m: tensor<4xi1>,
+    %part: tensor<4x2xf32>, %bytes: tensor<4x2xi8>) {
   // CHECK: tile.program_id 2
   %0 = tile.program_id 2
   // CHECK: tile.num_programs 0
@@ -23,6 +24,11 @@ func.func @kernel(%p: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %c: i1, %t:
   %2 = tile.globaltimer
   // CHECK: tile.smid
   %3 = tile.smid
+  // CHECK: tile.cluster_rank
+  %rank = tile.cluster_rank
+  // CHECK: tile.exchange %{{.*}}, %{{.*}} of [8, 4] from [4, 0, 0, 2] to [0, 0, 0, 1] first : tensor<4x2xf32>, tensor<4x2xi8> -> tensor<8x2xf32>, tensor<8x2xi8>
+  %e:2 = tile.exchange %part, %bytes of [8, 4] from [4, 0, 0, 2] to [0, 0, 0, 1] first
+      : tensor<4x2xf32>, tensor<4x2xi8> -> tensor<8x2xf32>, tensor<8x2xi8>
   // CHECK: tile.gdc_wait
   tile.gdc_wait
   // CHECK: tile.gdc_launch

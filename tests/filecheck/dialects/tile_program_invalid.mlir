@@ -92,3 +92,51 @@ func.func @smid_width() {
   %0 = "tile.smid"() : () -> i64
   return
 }
+
+// -----
+
+func.func @rank_width() {
+  // expected-error@+1 {{result #0 must be 32-bit signless integer, but got 'i64'}}
+  %0 = "tile.cluster_rank"() : () -> i64
+  return
+}
+
+// -----
+
+func.func @exchange_parts(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tensor<4xf32>' and 'tensor<4xf32>' are not the parts that from and to describe}}
+  %0 = tile.exchange %x of [8] from [4] to [0] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_elements(%x: tensor<4xf32>) {
+  // expected-error@+1 {{are not the parts that from and to describe}}
+  %0 = tile.exchange %x of [8] from [4] to [0] : tensor<4xf32> -> tensor<8xi32>
+  return
+}
+
+// -----
+
+func.func @exchange_steps(%x: tensor<4x4xf32>) {
+  // expected-error@+1 {{each bit of the rank adds one power of two inside one dimension}}
+  %0 = tile.exchange %x of [8, 8] from [4, 4] to [0, 0] : tensor<4x4xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_numbers(%x: tensor<4x4xf32>) {
+  // expected-error@+1 {{needs as many numbers in from and to, 2 for each bit of the rank}}
+  %0 = tile.exchange %x of [4, 4] from [4] to [0] : tensor<4x4xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_results(%x: tensor<4xf32>) {
+  // expected-error@+1 {{takes 1 sources for 2 results}}
+  %0:2 = tile.exchange %x of [8] from [4] to [0] : tensor<4xf32> -> tensor<8xf32>, tensor<8xf32>
+  return
+}

@@ -125,7 +125,10 @@ def source_of(source: str, path: str, backend: Any) -> tuple[Any, dict[str, Any]
     values = {n: MockTensor(language_dtype(v.dtype)) if isinstance(v, Array) else v for n, v in module["ARGUMENTS"].items()}
     pairs = [specialize_param(param, values[param.name]) for param in kernel.params]
     signature, constants, attrs = collect(kernel.arg_names, pairs, backend.parse_attr)
-    return ASTSource(kernel, signature, constants, attrs), module["OPTIONS"]
+    options = dict(module["OPTIONS"])
+    if not 90 <= backend.target.arch < 120:
+        options.pop("num_ctas", None)
+    return ASTSource(kernel, signature, constants, attrs), options
 
 
 # On a GPU

@@ -46,7 +46,7 @@ def run(source: str, path: str, inputs: Results, capability: int) -> Results:
     arguments, kinds = _arguments(src, results)
     maps = TensorMaps(src.name, tensor_maps.descriptors(module.operation), [*kinds.values()], [*kinds], _tensor_map)
     with context():
-        simulator = simulated_ops.Machine(lowered, 32 * parsed.num_warps)
+        simulator = simulated_ops.Machine(lowered, 32 * parsed.num_warps, ctas=parsed.num_ctas)
         for y, x in np.ndindex(*reversed((*_grid(src), 1)[:2])):
             simulator.program = (x, y, 0)
             simulator.grid = (*_grid(src), 1, 1)[:3]
