@@ -167,7 +167,9 @@ class LoweringContext:
         self.width = 0
         self.role: Role | None = None
         self.made: dict[ir.Value, tuple] = {}  # how a vector was made, for `vectors.extract` and `vectors.element`
-        self.scalars: dict[tuple[ir.Value, int], ir.Value] = {}  # elements taken out of vectors, valid in the current block
+        #: What is made once where the current block dominates: elements taken out of vectors, by (vector, index), and products in full
+        #: length, by (operand, operand).
+        self.scalars: dict[tuple[ir.Value, int | ir.Value], ir.Value] = {}
 
     # Values and types
 
@@ -237,7 +239,7 @@ class LoweringContext:
 
     @contextmanager
     def conditional(self) -> Iterator[None]:
-        """Within this, code is emitted that does not dominate what follows: scalars taken out of vectors there are forgotten after it."""
+        """Within this, code is emitted that does not dominate what follows: what is in `scalars` from there is forgotten after it."""
         scalars = self.scalars
         self.scalars = dict(scalars)
         yield

@@ -24,7 +24,6 @@ CHUNK = 8  # elements that a helper function of scalar code takes
 SAME_OP = {
     "arith.addi": "llvm.add",
     "arith.subi": "llvm.sub",
-    "arith.muli": "llvm.mul",
     "arith.divsi": "llvm.sdiv",
     "arith.divui": "llvm.udiv",
     "arith.remsi": "llvm.srem",
@@ -79,6 +78,16 @@ def contracted(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     """Float arithmetic that may fuse into fma."""
     attrs = ctx.types.fastmath("contract") if ctx.facts.fp_fusion else None
     return [ctx.emit(CONTRACTED[op.name], ctx.type(op.results[0].type), ctx.operands(op), attrs)]
+
+
+@rule("arith.muli")
+def muli(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """The low half of the product that `tile.mulhi` made of the same operands, if it did: one instruction gives both."""
+    a, b = ctx.operands(op)
+    halves = ctx.scalars.get((a, b))
+    if halves is not None:
+        return [vectors.shuffle(ctx, halves, range(0, vectors.length(ctx, halves), 2))]
+    return [ctx.emit("llvm.mul", a.type, (a, b))]
 
 
 @rule("math.fma")
@@ -344,6 +353,8 @@ def clampf(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("tile.mulhi")
 def mulhi(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """The high half of the product. That of 32-bit vectors is taken as a half, not by a shift: LLVM turns shifts into `mul.hi`, and a
+    `mul.lo` of the same operands would be a second multiplication."""
     a, b = ctx.operands(op)
     signed = "is_signed" in op.attributes
     bits = ctx.types.width(a.type)
@@ -352,7 +363,11 @@ def mulhi(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     wide = ctx.types.like(a.type, ctx.types.int(2 * bits))
     extend = "llvm.sext" if signed else "llvm.zext"
     product = ctx.emit("llvm.mul", wide, (ctx.emit(extend, wide, (a,)), ctx.emit(extend, wide, (b,))))
-    return [ctx.emit("llvm.trunc", a.type, (ctx.emit("llvm.lshr", wide, (product, ctx.constant(wide, bits))),))]
+    count, element = ctx.types.parts(a.type)
+    if bits != 32 or not count:
+        return [ctx.emit("llvm.trunc", a.type, (ctx.emit("llvm.lshr", wide, (product, ctx.constant(wide, bits))),))]
+    halves = ctx.scalars[a, b] = ctx.scalars[b, a] = vectors.bitcast(ctx, product, ctx.types.vector(2 * count, element))
+    return [vectors.shuffle(ctx, halves, range(1, 2 * count, 2))]
 
 
 @rule("tile.extern_call")

@@ -25,7 +25,7 @@ def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds=N_ROUNDS_DEFAULT):
     key0, key1 = _KEYS[bits]
     mult0, mult1 = (constant(s, m, c0.dtype) for m in _MULTIPLIERS[bits])
     for _ in builtins.range(n_rounds):
-        c0, c2, old0, old2 = umulhi(mult1, c2) ^ c1 ^ k0, umulhi(mult0, c0) ^ c3 ^ k1, c0, c2
+        c0, c2, old0, old2 = umulhi(mult1, c2) ^ k0 ^ c1, umulhi(mult0, c0) ^ k1 ^ c3, c0, c2
         c1, c3 = mul(mult1, old2, False), mul(mult0, old0, False)
         k0, k1 = add(k0, key0, False), add(k1, key1, False)
     return c0, c1, c2, c3
