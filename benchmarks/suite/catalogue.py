@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import attention, gemm
+from . import attention, gemm, memory
 from .cases import Case
 
-CASES: list[Case] = [*gemm.CASES, *attention.CASES]
+CASES: list[Case] = [*gemm.CASES, *attention.CASES, *memory.CASES]
 GROUPS: list[str] = list(dict.fromkeys(case.group for case in CASES))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from suite import attention, gemm, implementations, measure  # noqa: E402
+from suite import attention, gemm, implementations, measure, memory  # noqa: E402
 from suite.cases import Case  # noqa: E402
 
 SMALL = {
@@ -22,6 +22,40 @@ SMALL = {
     "attention, grouped heads": lambda device: attention.grouped_heads(device, 2, 4, 2, 128, 64, True),
     "attention backward": lambda device: attention.backward(device, 1, 2, 256, 64, False),
     "attention backward, causal": lambda device: attention.backward(device, 1, 1, 256, 64, True),
+    "add": lambda device: memory.add(device, 4096),
+    "swiglu": lambda device: memory.swiglu(device, 3, 1500),
+    "swiglu interleaved": lambda device: memory.swiglu_interleaved(device, 2, 2048),
+    "swiglu backward": lambda device: memory.swiglu_backward(device, 3, 1500),
+    "rotary": lambda device: memory.rotary(device, 3, 4, 64),
+    "dropout": lambda device: memory.dropout(device, 4096, 1),
+    "dropout, 4 a call": lambda device: memory.dropout(device, 8192, 4),
+    "adam": lambda device: memory.adam(device, 2048),
+    "softmax": lambda device: memory.softmax(device, 3, 1000),
+    "softmax of short rows": lambda device: memory.softmax(device, 70, 128),
+    "softmax of long rows": lambda device: memory.softmax(device, 2, 70000),
+    "softmax backward": lambda device: memory.softmax_backward(device, 3, 1000),
+    "layer norm": lambda device: memory.layernorm(device, 3, 1000),
+    "layer norm backward": lambda device: memory.layernorm_backward(device, 5, 1000),
+    "rms norm": lambda device: memory.rmsnorm(device, 3, 1000),
+    "rms norm of a sum": lambda device: memory.rmsnorm_residual(device, 3, 1000),
+    "rms norm backward": lambda device: memory.rmsnorm_backward(device, 5, 1000),
+    "cross entropy": lambda device: memory.cross_entropy(device, 3, 20000),
+    "sum of columns": lambda device: memory.sum_columns(device, 100, 200),
+    "sum of rows": lambda device: memory.sum_rows(device, 50, 1500),
+    "argmax": lambda device: memory.argmax(device, 5, 1000),
+    "cumsum of rows": lambda device: memory.cumsum_rows(device, 3, 1000, torch.float32),
+    "cumsum of columns": lambda device: memory.cumsum_columns(device, 128, 200),
+    "transpose": lambda device: memory.transpose(device, 130, 70, torch.bfloat16),
+    "embedding": lambda device: memory.embedding(device, 50, 9, 5000),
+    "embedding backward": lambda device: memory.embedding_backward(device, 50, 9, 5000, torch.float32),
+    "gather": lambda device: memory.gather(device, 3, 256),
+    "sort": lambda device: memory.sort(device, 16, 128),
+    "topk": lambda device: memory.topk(device, 64, 128, 8),
+    "histogram": lambda device: memory.histogram(device, 70000, 256),
+    "quantize int8": lambda device: memory.quantize_int8(device, 3, 1024),
+    "dequantize int8": lambda device: memory.dequantize_int8(device, 3, 1024),
+    "quantize fp8": lambda device: memory.quantize_fp8(device, 100, 128),
+    "dequantize fp8": lambda device: memory.dequantize_fp8(device, 100, 128),
 }
 
 
