@@ -28,7 +28,7 @@ _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_l
 PRODUCER_WARPS = 4
 #: Consumer warps -> registers of (a consumer thread, a producer thread). At launch every thread has its share of the 65,536 registers in
 #: steps of 8, and the sum must not grow: 3 x 168 >= 2 x 240 + 24. One consumer warpgroup has as many as a thread can have anyway (0).
-REGISTERS = {4: (0, 0), 8: (240, 24)}
+REGISTERS = {4: (0, 0), 8: (240, 24), 16: (112, 24)}
 #: 32-bit registers of a consumer thread that accumulators and a delayed wgmma's left operand may take.
 _MAX_OPERAND_REGISTERS = 176
 #: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
@@ -76,6 +76,15 @@ class Site:
     def slot_bytes(self) -> int:
         """Bytes of one slot of every ring, with what alignment may cost."""
         return sum(-(-b.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for g in self.groups for b in g.blocks)
+
+    @property
+    def early(self) -> list[Group]:
+        """The groups that are used in the iteration that loads them."""
+        return [g for g in self.groups if g.delayed is None]
+
+    def number(self, group: Group) -> int:
+        """Return the position of a group in `groups`."""
+        return next(i for i, other in enumerate(self.groups) if other is group)
 
     def rings(self) -> tuple:
         """What its rings are: sites of equal rings share them."""

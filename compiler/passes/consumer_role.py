@@ -193,12 +193,9 @@ class _SiteLoop:
                 out.setdefault(min(users, default=end), []).append(group)
         return out
 
-    def _number(self, group: Group) -> int:
-        return next(i for i, other in enumerate(self.site.groups) if other is group)
-
     def _wait_full(self, build: Builder, group: Group, place: Place, condition: ir.Value | None = None) -> list[ir.Value]:
         """Wait for the blocks of a group, where `condition` holds; return the slots of its buffers."""
-        number = self._number(group)
+        number = self.site.number(group)
         optional = [] if condition is None else [condition]
         mbarrier = mbarrier_slot(build, self.ring.full[number], place.slot)
         build.op("tilegpu.mbarrier_wait", [], [mbarrier, place.parity, *optional])
@@ -211,7 +208,7 @@ class _SiteLoop:
 
     def _release(self, build: Builder, group: Group, slot: ir.Value, condition: ir.Value | None) -> None:
         """Give a slot of a group back to the producer: one thread of each warpgroup says so."""
-        mbarrier = mbarrier_slot(build, self.ring.empty[self._number(group)], slot)
+        mbarrier = mbarrier_slot(build, self.ring.empty[self.site.number(group)], slot)
         optional = [] if condition is None else [condition]
         attributes = {"count": i32_attr(1, self.context), "tilegpu.each_warpgroup": ir.UnitAttr.get(self.context)}
         build.op("tilegpu.mbarrier_arrive", [], [mbarrier, *optional], attributes)

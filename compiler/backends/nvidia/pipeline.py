@@ -54,6 +54,7 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
         ),
         ("tilegpu-lower-tma", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-overlap-wgmma",
+        "tilegpu-version-masks",
         "loop-invariant-code-motion",
         "canonicalize",
         "cse",
