@@ -170,13 +170,43 @@ def _is_tensor(op: ir.Operation) -> bool:
 def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int) -> int:
     """Return for how many slots of the rings there is room beside all else that the kernel may hold in shared memory."""
     staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks}
-    other = sum(buffer_bytes(op.results[0].type) for op in ops if op.name == "tilegpu.local_alloc" and key(op) not in staged)
-    stores = sum(_described_bytes(op) for op in ops if op.name in ("tile.descriptor_store", "tile.descriptor_reduce"))
+    other = _other_bytes(ops, staged)
     scratch = max((scratch_bytes(op) for op in ops if op.name.startswith("tile")), default=0)
     rings = {site.rings(): site for site in sites}
     per_slot = sum(site.slot_bytes + 16 * len(site.groups) for site in rings.values())
     requests = [ir.IntegerAttr(s.loop.op.attributes["tile.num_stages"]).value for s in sites if "tile.num_stages" in s.loop.op.attributes]
-    return min(max(requests, default=num_stages), (shared_limit - other - stores - scratch - _SLOT_ALIGNMENT) // per_slot)
+    return min(max(requests, default=num_stages), (shared_limit - other - scratch - _SLOT_ALIGNMENT) // per_slot)
+
+
+def _other_bytes(ops: list[ir.Operation], staged: set[int]) -> int:
+    """Return the bytes that buffers other than the rings, and the staging of stores, take at most at any one time: what is read in loops
+    only is free again behind them (see `tilegpu-allocate-shared`)."""
+    last = {key(op): i + sum(1 for _ in _walk(op)) for i, op in enumerate(ops) if op.name in ("scf.for", "scf.while")}
+
+    def end_of_loop(op: ir.Operation) -> int | None:
+        """The position of the end of the outermost loop that holds an operation."""
+        found = None
+        while op.name != "func.func":
+            found = last.get(key(op), found)
+            op = op.parent.operation
+        return found
+
+    spans: list[tuple[int, int, int]] = []
+    for i, op in enumerate(ops):
+        in_loop = end_of_loop(op) is not None
+        if op.name == "tilegpu.local_alloc" and key(op) not in staged:
+            ends = [end_of_loop(user) for user in _users(op.results[0])]
+            known = not in_loop and None not in ends
+            spans.append((i if known else 0, max(ends, default=i) if known else len(ops), buffer_bytes(op.results[0].type)))
+        elif op.name in ("tile.descriptor_store", "tile.descriptor_reduce"):
+            spans.append((0, len(ops), _described_bytes(op)) if in_loop else (i, i, _described_bytes(op)))
+    return max((sum(size for start, end, size in spans if start <= at <= end) for at, _, _ in spans), default=0)
+
+
+def _users(buffer: ir.Value) -> list[ir.Operation]:
+    """Return what uses a buffer, directly or through views."""
+    users = [use.owner.operation for use in buffer.uses]
+    return [u for user in users for u in (_users(user.results[0]) if user.name == "tilegpu.view" else [user])]
 
 
 def _described_bytes(op: ir.Operation) -> int:

@@ -4,9 +4,9 @@ Before: every `tilegpu.local_alloc` is a buffer of its own; layouts are final.
 After: every `tilegpu.local_alloc`, and every op that needs scratch to be lowered, has `tilegpu.offset` (bytes, i32); the module has
 `tilegpu.shared`, the bytes in use. Two of them share memory only where they are never alive at once. What is alive at once is what
 program order says, with each loop that a value lives across taken as a whole; roles of `tilegpu.warp_specialize` run side by side, so
-their memory is disjoint. The memory of an mbarrier is used for nothing else: it would have to be invalidated first; nor is that of
-exchanges between CTAs, which they share: other CTAs read it while this one goes on. An asynchronous access keeps its buffer alive up to a
-wait that leaves nothing in flight, small scratch stays alive up to the next op with scratch.
+what one of them uses is disjoint from what another one does. The memory of an mbarrier is used for nothing else: it would have to be
+invalidated first; nor is that of exchanges between CTAs, which they share: other CTAs read it while this one goes on. An asynchronous
+access keeps its buffer alive up to a wait that leaves nothing in flight, small scratch stays alive up to the next op with scratch.
 Threads may still be at their last access when others start to reuse the memory: `tilegpu-insert-barriers` orders them.
 """
 
@@ -46,14 +46,23 @@ _SMALL_SCRATCH = 512
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """Memory for `op`, alive from position `start` to `end` inclusive."""
+    """Memory for `op`, alive from position `start` to `end` inclusive; `role`, if all of that is inside one role: (position of the
+    `warp_specialize`, number of the role)."""
 
     op: ir.Operation
     size: int
     alignment: int
     start: int
     end: int
+    role: tuple[int, int] | None
     offset: int = 0
+
+    def meets(self, other: _Request) -> bool:
+        """Whether both may be alive at once."""
+        if self.start <= other.end and other.start <= self.end:
+            return True
+        roles = self.role, other.role
+        return None not in roles and self.role[0] == other.role[0] and self.role[1] != other.role[1]
 
 
 @dataclass(slots=True)
@@ -61,8 +70,10 @@ class _Order:
     """Positions of the ops of a function in program order."""
 
     positions: dict[int, int] = field(default_factory=dict)
-    whole: list[tuple[int, int, bool]] = field(default_factory=list)
-    """Loops and `warp_specialize`, inner ones first: (first position, last position, whether it is a loop)."""
+    whole: list[tuple[int, int]] = field(default_factory=list)
+    """Loops, inner ones first, and roles: (first position, last position). What is alive inside and outside is alive in all of it."""
+    roles: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(first position, last position, position of the `warp_specialize`, number) of each role."""
     waits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Per kind of wait, those that leave nothing in flight: (position, position of the start of its block)."""
     allocs: list[ir.Operation] = field(default_factory=list)
@@ -79,11 +90,15 @@ class _Order:
             position = self.positions[key(op)] = self.count
             self.count += 1
             if name in _NESTING:
-                for region in op.regions:
+                for number, region in enumerate(op.regions):
+                    start = self.count
                     for inner in region.blocks:
                         self.visit(inner)
+                    if name == "tilegpu.warp_specialize":
+                        self.roles.append((start, self.count, position, number))
+                        self.count += 1
                 if name != "scf.if":
-                    self.whole.append((position, self.count, name in _LOOPS))
+                    self.whole.append((position, self.count))
                 self.count += 1
             elif name == "tilegpu.local_alloc":
                 self.allocs.append(op)
@@ -105,12 +120,16 @@ class _Order:
         return next((w for w, block in self.waits.get(wait, ()) if w > position and block <= position), self.count)
 
     def extent(self, start: int, end: int) -> tuple[int, int]:
-        """Widen a life span to the whole of each loop that it enters or leaves, and of each `warp_specialize` that it touches."""
-        for first, last, is_loop in self.whole:
+        """Widen a life span to the whole of each loop, and of each `warp_specialize`, that it enters or leaves."""
+        for first, last in self.whole:
             inside = first < start and end < last
-            if start <= last and end >= first and not (is_loop and inside):
+            if start <= last and end >= first and not inside:
                 start, end = min(start, first), max(end, last)
         return start, end
+
+    def role(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return the role that a life span lies inside."""
+        return next((role for first, last, *role in self.roles if first <= start and end <= last), None)
 
 
 @register("tilegpu-allocate-shared")
@@ -148,12 +167,13 @@ def _requests(order: _Order) -> list[_Request]:
         type_ = buffer.alloc.results[0].type
         if is_mbarrier(type_):
             start, end = 0, order.count
-        requests.append(_Request(buffer.alloc, buffer_bytes(type_), buffer_alignment(type_), start, end))
+        requests.append(_Request(buffer.alloc, buffer_bytes(type_), buffer_alignment(type_), start, end, order.role(start, end)))
     following = [order.positions[key(op)] for op, _ in order.scratch[1:]]
     for (op, size), next_position in zip_longest(order.scratch, following):
         position = order.positions[key(op)]
         end = next_position if next_position is not None and size <= _SMALL_SCRATCH else position
-        requests.append(_Request(op, size, ALIGNMENT, *order.extent(position, end)))
+        start, end = order.extent(position, end)
+        requests.append(_Request(op, size, ALIGNMENT, start, end, order.role(start, end)))
     return requests
 
 
@@ -163,7 +183,7 @@ def _place(requests: list[_Request], base: int) -> int:
     for request in sorted(requests, key=lambda r: (-r.size, r.start)):
         offset = base
         for other in placed:
-            if other.start > request.end or other.end < request.start:
+            if not request.meets(other):
                 continue
             if _align(offset, request.alignment) + request.size <= other.offset:
                 break

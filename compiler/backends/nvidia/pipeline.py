@@ -27,6 +27,7 @@ def ttir(options: NvidiaOptions) -> list[Entry]:
         "cse",
         ("tile-decompose-dots", {"target": _target(options)}),
         "tile-unroll-loops",
+        "tile-order-programs",
         "tile-scalarize-pointers",
         "loop-invariant-code-motion",
         "cse",
