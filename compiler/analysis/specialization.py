@@ -31,6 +31,8 @@ PRODUCER_WARPS = 4
 REGISTERS = {4: (0, 0), 8: (240, 24), 16: (112, 24)}
 #: 32-bit registers of a consumer thread that accumulators and a delayed wgmma's left operand may take.
 _MAX_OPERAND_REGISTERS = 176
+#: With more consumer warps than these, other warpgroups have work for the tensor cores while one of them waits, and registers are few.
+_MOST_WARPS_DELAYED = 8
 #: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
 _MIN_BYTES = 16 * 1024
 _SLOT_ALIGNMENT = 1024
@@ -63,13 +65,15 @@ class Group:
 
 @dataclass
 class Site:
-    """One loop. `unused`: positions of operations without effect that hold on to the loads. `in_flight`: its accumulators stay pending
-    from one iteration to the next, so a slot is released an iteration late."""
+    """One loop. `unused`: positions of operations without effect that hold on to the loads. `delayed`: wgmmas that run an iteration late;
+    then those in front of the first wait run an iteration early, with the operations that they need (`ahead`). `in_flight`: its
+    accumulators stay pending from one iteration to the next, so a slot is released an iteration late."""
 
     loop: Loop
     groups: list[Group]
     unused: list[int]
     delayed: list[Delayed]
+    ahead: set[int]
     in_flight: bool
 
     @property
@@ -121,7 +125,7 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
     sites = []
     for op in loops:
         request = _request(op)
-        site = _site(op) if (automatic if request is None else request) else None
+        site = _site(op, num_warps) if (automatic if request is None else request) else None
         if site is not None and (request or _pays(site)):
             sites.append(site)
     if not sites:
@@ -228,7 +232,7 @@ def _is_any_unknown(bases: set[ir.Value | None]) -> bool:
 # Sites
 
 
-def _site(op: ir.Operation) -> Site | None:
+def _site(op: ir.Operation, num_warps: int) -> Site | None:
     """Read a loop as a site, if it is one."""
     if "unsignedCmp" in op.attributes or not _inside_structured(op):
         return None
@@ -246,7 +250,8 @@ def _site(op: ir.Operation) -> Site | None:
     if not blocks:
         return None
     delayed = delayed_wgmmas(loop, {b.alloc for group in blocks.values() for b in group}, _MAX_OPERAND_REGISTERS)
-    delayed = [d for d in delayed if _starts_from_zero(loop, d)]
+    ahead = _ahead(loop) if delayed and num_warps <= _MOST_WARPS_DELAYED else None
+    delayed = delayed if ahead else []
     groups = []
     for (_, last), members in sorted(blocks.items(), key=lambda item: item[0]):
         late = next((d for d in delayed if d.issue == last), None)
@@ -255,7 +260,7 @@ def _site(op: ir.Operation) -> Site | None:
         groups.append(Group(members, min(b.first for b in members), last, late))
     if any(_wait_of(loop, group.last) is None for group in groups):
         return None
-    return Site(loop, groups, unused, delayed, not delayed and carries_accumulators(loop))
+    return Site(loop, groups, unused, delayed, ahead if delayed else set(), not delayed and carries_accumulators(loop))
 
 
 def _inside_structured(op: ir.Operation) -> bool:
@@ -309,14 +314,26 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
     return users, readers
 
 
-def _starts_from_zero(loop: Loop, delayed: Delayed) -> bool:
-    """Whether the accumulator of a delayed wgmma is zero in front of the loop: then its first result, of operands that do not exist yet,
-    can be ignored."""
-    owner = loop.inits[delayed.carried].owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return False
-    value = owner.operation.attributes["value"]
-    return isinstance(value, ir.DenseElementsAttr) and value.is_splat and value.get_splat_value().value == 0
+def _ahead(loop: Loop) -> set[int] | None:
+    """Return the positions of the wgmmas in front of the first wait and of what they depend on, if the iteration before can do that: it
+    depends on neither the induction variable nor carried values, but for the blocks."""
+    first = next(p for p, name in enumerate(loop.names) if name == _WAIT)
+    out: set[int] = set()
+    pending = [v for p in issues(loop) if p < first for v in (loop.ops[p].results[0],)]
+    while pending:
+        value = pending.pop()
+        if value == loop.iv or loop.carried_index(value) is not None:
+            return None
+        position = loop.definition(value)
+        if position is None or position in out:
+            continue
+        name = loop.names[position]
+        if not (is_cheap(name) or name in (_WGMMA, "tilegpu.view", "tilegpu.local_alloc")):
+            return None
+        out.add(position)
+        if name != "tilegpu.local_alloc":
+            pending += loop.ops[position].operands
+    return out
 
 
 def _wait_of(loop: Loop, wgmma: int) -> int | None:

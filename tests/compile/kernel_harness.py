@@ -56,6 +56,7 @@ def run_kernel(
         warps = attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in attributes else parsed.num_warps
         part = None if seed is None else min(WARPGROUP, 32 * warps)
         simulator = Simulator(lowered, 32 * warps, part=part, seed=seed or 0, ctas=parsed.num_ctas)
+        simulator.grid = (*grid, 1, 1)[:3]
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
             simulator.program = (x, y, z)
             simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))

@@ -86,6 +86,7 @@ class Simulator:
         self.cluster_arrivals = 0
         self.memory = np.zeros(0, np.uint8)
         self.program = (0, 0, 0)
+        self.grid = (1, 1, 1)
         self.tma = TmaState()
         self.functions = {}
         for op in module.body.operations:
@@ -266,6 +267,8 @@ def special_register(simulator: Simulator, name: str):
         return simulator.rank
     if register.startswith(("ctaid.", "clusterid.")):
         return np.full(simulator.threads, simulator.program["xyz".index(register[-1])], np.int32)
+    if register.startswith("nctaid."):
+        return np.full(simulator.threads, simulator.grid["xyz".index(register[-1])], np.int32)
     raise KeyError(name)
 
 

@@ -1,0 +1,164 @@
+"""A consumers' loop with wgmmas that work on what other wgmmas of their iteration made (attention): no wgmma waits for the work between.
+
+Before: see `consumer_loop`; `Site.delayed` are the later products, `Site.ahead` the first ones with what they need.
+After: the loop starts in the middle of the old one's body, so that each turn issues the first products of the next iteration and the later
+ones of this iteration together, and works on the former's result while the latter run:
+
+    wait for the first blocks; first products; wait for them
+    while:
+        work on the first products' result             the later products of the iteration before run
+        wait for these; release their blocks; what works on their accumulator, and what writes their left operand
+      do, if there is another iteration:
+        wait for the next first blocks; first products of the next iteration
+        wait for the blocks of the later products; later products of this iteration
+        wait for the first products; release their blocks
+    wait for the last blocks; later products of the last iteration; wait for them
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from tilewright.compiler.analysis.specialization import Group, first_wait
+from tilewright.compiler.analysis.wgmma_loops import Delayed
+
+from . import delayed_wgmma
+from .building import Builder, Values, i32_attr
+from .consumer_loop import SGT, ConsumerLoop
+from .rings import Place, compare, flat, unflat
+
+
+class DelayedLoop(ConsumerLoop):
+    """The rewriting of a site with delayed wgmmas."""
+
+    def results(self, kept: list[int]) -> list[int]:
+        """Return the indices of the results that `make` returns, in that order."""
+        return kept + [d.carried for d in self.site.delayed]
+
+    def make(self, build: Builder, live: list[int], kept: list[int]) -> tuple[list[ir.Value], Place]:
+        """Build the loop, and what stands in front of it and behind it; return its results and the place behind it."""
+        loop, site = self.loop, self.site
+        waited = self._wait_for_first(build, self._first_products(build, live, self.place), self.place, 0)
+        accumulators = [loop.inits[d.carried] for d in site.delayed]
+        inits = [loop.lower, *(loop.inits[i] for i in kept), *waited, *accumulators, *flat([self.place, self.place])]
+        lefts = [loop.ops[d.issue].operands[0] for d in site.delayed]
+        types = [v.type for v in (loop.lower, *(loop.inits[i] for i in kept), *lefts, *accumulators, *flat([self.place]))]
+        new = build.op("scf.while", types, inits, regions=2)
+        location = loop.op.location
+        work = new.regions[0].blocks.append(*[v.type for v in inits], arg_locs=[location] * len(inits))
+        issue = new.regions[1].blocks.append(*types, arg_locs=[location] * len(types))
+        self._issue(issue, live, kept)
+        self._work(work, live, kept)
+        values = list(new.results)[1 + len(kept) : -2]
+        (place,) = unflat(list(new.results)[-2:])
+        results = []
+        for delayed, result in zip(site.delayed, self._later_products(build, values, place), strict=True):
+            results.append(build.value("tilegpu.wgmma_wait", result.type, [result], {"num": i32_attr(0, self.context)}))
+            self.release(build, self._group(delayed), place.slot, None)
+        return [*list(new.results)[1 : 1 + len(kept)], *results], place.next(build, self.ring.slots)
+
+    def _group(self, delayed: Delayed) -> Group:
+        return next(g for g in self.site.groups if g.delayed is delayed)
+
+    # The first products
+
+    def _first_products(self, build: Builder, live: list[int], place: Place) -> Values:
+        """Wait for the blocks of the first products and issue these; return what the copied operations made."""
+        values: Values = {}
+        for group in self.site.early:
+            if group.first in self.site.ahead:
+                self._read_slots(group, self.wait_full(build, group, place), values)
+        for position in live:
+            if position in self.site.ahead:
+                build.clone(self.loop.ops[position], values)
+        return values
+
+    def _read_slots(self, group: Group, slots: list[ir.Value], values: Values) -> None:
+        for block, slot in zip(group.blocks, slots, strict=True):
+            values[self.loop.ops[block.alloc].results[0]] = slot
+
+    def _wait_for_first(self, build: Builder, values: Values, place: Place, in_flight: int) -> list[ir.Value]:
+        """Wait for the first products, with so many later ones in flight; release what only they read. Return their results."""
+        wait = self.loop.ops[first_wait(self.site)]
+        pending = [values.get(v, v) for v in wait.operands]
+        made = build.op("tilegpu.wgmma_wait", [v.type for v in pending], pending, {"num": i32_attr(in_flight, self.context)})
+        for group in self.site.early:
+            if group.last in self.site.ahead:
+                self.release(build, group, place.slot, None)
+        return list(made.results)
+
+    # The two parts of the loop
+
+    def _issue(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
+        """Fill the part that issues the first products of the next iteration and the later products of this one."""
+        iv, *args = block.arguments
+        build = Builder(ir.InsertionPoint(block), self.loop.op.location)
+        (place,) = unflat(args[-2:])
+        following = place.next(build, self.ring.slots)
+        first = self._first_products(build, live, following)
+        results = self._later_products(build, args[len(kept) : -2], place)
+        waited = self._wait_for_first(build, first, following, len(results))
+        next_iv = build.binary("arith.addi", iv, self.loop.step)
+        build.op("scf.yield", [], [next_iv, *args[: len(kept)], *waited, *results, *flat([following, place])])
+
+    def _later_products(self, build: Builder, operands: list[ir.Value], place: Place) -> list[ir.Value]:
+        """Issue the delayed wgmmas on their left operands and accumulators, all the former first; return what is pending."""
+        results = []
+        count = len(self.site.delayed)
+        for delayed, left, accumulator in zip(self.site.delayed, operands[:count], operands[count:], strict=True):
+            (slot,) = self.wait_full(build, self._group(delayed), place)
+            right = delayed_wgmma.last_right_operand(build, self.loop, delayed, slot)
+            results.append(delayed_wgmma.issue(build, self.loop, delayed, right, left, accumulator))
+        return results
+
+    def _work(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
+        """Fill the part that works on the first products' result; operations of the old body move there."""
+        loop, site = self.loop, self.site
+        iv, *args = block.arguments
+        place, last = unflat(args[-4:])
+        build = Builder(ir.InsertionPoint(block), loop.op.location)
+        first = loop.ops[first_wait(site)]
+        results, pending = args[len(kept) : -4][: len(first.results)], args[len(kept) : -4][len(first.results) :]
+        rest = [p for p in live if p not in site.ahead and loop.ops[p] != first]
+        self._repeat_for(build, rest, place)
+        arrivals, releases = self.arrivals(rest), self.releases()
+        for position in rest:
+            for group in arrivals.get(position, []):
+                if group.first not in site.ahead:
+                    self.arrive(build, group, place)
+            for group in releases.get(position, []):
+                if group.last not in site.ahead:
+                    self.release(build, group, place.slot, None)
+            block.append(loop.ops[position])
+        again = compare(build, SGT, iv, loop.lower)
+        for delayed, result in zip(site.delayed, pending, strict=True):
+            wait = delayed_wgmma.wait(loop, delayed, result, block, rest)
+            self.release(Builder.after(wait), self._group(delayed), last.slot, again)
+        for group in releases.get(len(loop.ops) - 1, []):
+            self.release(build, group, place.slot, None)
+        more = compare(build, SGT, build.binary("arith.subi", loop.upper, iv), loop.step)
+        lefts, accumulators = zip(*(delayed_wgmma.next_operands(loop, d) for d in site.delayed), strict=True)
+        passed = [iv, *(loop.yields[i] for i in kept), *lefts, *accumulators, *flat([place])]
+        build.op("scf.condition", [], [more, *passed])
+        for old, new in zip((loop.iv, *first.results), (iv, *results), strict=True):
+            old.replace_all_uses_with(new)
+        for i, arg in zip(kept, args, strict=False):
+            loop.args[i].replace_all_uses_with(arg)
+
+    def _repeat_for(self, build: Builder, rest: list[int], place: Place) -> None:
+        """Repeat what of the first products' operands the rest of the body uses too."""
+        loop = self.loop
+        needed: list[int] = []
+        for position in sorted(self.site.ahead, reverse=True):
+            users = {loop.position(use.owner.operation) for result in loop.ops[position].results for use in result.uses}
+            if loop.names[position] != "tilegpu.wgmma" and users & {*rest, *needed}:
+                needed.append(position)
+        values: Values = {}
+        for group in self.site.early:
+            if any(block.alloc in needed for block in group.blocks):
+                self._read_slots(group, self.slots(build, group, place), values)
+        for position in reversed(needed):
+            op = loop.ops[position]
+            if op.name != "tilegpu.local_alloc":
+                build.clone(op, values)
+            op.results[0].replace_all_uses_with(values[op.results[0]])
