@@ -1,7 +1,7 @@
 """When is a mask true everywhere: the scalar comparison that says so.
 
-An integer tensor made of scalars, ranges and constants is, at each position, a sum of scalars plus a number that depends on the position and
-lies in an interval known at compile time. Two such tensors compare alike at all positions if they do at the worst one. As everywhere
+An integer tensor made of scalars, ranges and constants is, at each position, a sum of scalars plus a number that depends on the position
+and lies in an interval known at compile time. Two such tensors compare alike at all positions if they do at the worst one. As everywhere
 (`axis_info`), index arithmetic is taken not to overflow.
 """
 

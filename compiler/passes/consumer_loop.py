@@ -1,7 +1,7 @@
 """One site's loop in the consumers' region: its loads became waits for slots that are full (see `tilegpu-warp-specialize`).
 
-Before: the loop holds descriptor loads, the allocations of their blocks and wgmmas. After: it waits for each group of blocks in front of the
-first use, and arrives at `empty` behind the wait for the last wgmma that reads it; it carries its place in the ring.
+Before: the loop holds descriptor loads, the allocations of their blocks and wgmmas. After: it waits for each group of blocks in front of
+the first use, and arrives at `empty` behind the wait for the last wgmma that reads it; it carries its place in the ring.
 """
 
 from __future__ import annotations

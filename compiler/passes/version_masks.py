@@ -26,7 +26,7 @@ from tilewright.compiler.analysis.loop_slice import is_cheap
 from tilewright.compiler.analysis.mask_bounds import Bounds, Comparison, true_everywhere
 from tilewright.compiler.analysis.tree import key
 
-from .building import Builder, Values, collect, defining, element_type, tensor_type
+from .building import Builder, Values, collect, defining
 from .registry import register
 
 _PRODUCTS = frozenset({"tilegpu.wgmma", "tilegpu.mma", "tile.dot"})
@@ -128,7 +128,7 @@ def _rewrite(version: _Version) -> None:
     build = Builder.before(version.place)
     own = {key(op) for op in version.ops}
     results = [r for op in version.ops for r in op.results if any(key(u.owner.operation) not in own for u in r.uses)]
-    late = [op for op in _late(version, set(results), own)]
+    late = _late(version, set(results), own)
     conditions = _Conditions(build)
     for needs in version.masks.values():
         for comparison in needs:

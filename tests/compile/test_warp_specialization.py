@@ -83,6 +83,45 @@ def test_attention(causal, s, d, block, seed):
     assert np.abs(out - p @ values / p.sum(1, keepdims=True)).max() < 3e-3
 
 
+@tilewright.jit
+def scaled_attention(Q, K, V, OUT, scale, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Causal attention whose mask follows the scale."""
+    first = tl.program_id(0) * BM
+    rows = first + tl.arange(0, BM)
+    q = tl.make_tensor_descriptor(Q, shape=[S, D], strides=[D, 1], block_shape=[BM, D]).load([first, 0])
+    keys = tl.make_tensor_descriptor(K, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    values = tl.make_tensor_descriptor(V, shape=[S, D], strides=[D, 1], block_shape=[BN, D])
+    out = tl.make_tensor_descriptor(OUT, shape=[S, D], strides=[D, 1], block_shape=[BM, D])
+    m = tl.full((BM,), -float("inf"), tl.float32)
+    d = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for n in tl.range(0, first + BM, BN, warp_specialize=True):
+        s = tl.dot(q, keys.load([n, 0]).T)
+        s = tl.where(rows[:, None] >= (n + tl.arange(0, BN))[None, :], s * scale, -1e6)
+        new = tl.maximum(m, tl.max(s, 1))
+        p = tl.math.exp2(s - new[:, None])
+        old = tl.math.exp2(m - new)
+        d = d * old + tl.sum(p, 1)
+        v = values.load([n, 0])
+        acc = tl.dot(p.to(v.dtype), v, acc * old[:, None])
+        m = new
+    out.store([first, 0], (acc / d[:, None]).to(OUT.dtype.element_ty))
+
+
+@pytest.mark.parametrize(("scale", "rows", "warps"), [(0.5, 128, 8), (-0.5, 128, 8), (0.0, 128, 8), (0.5, 256, 16)])
+def test_scaled_attention(scale, rows, warps):
+    s, dim = 512, 64
+    rng = np.random.default_rng(3)
+    q, k, v = (rng.standard_normal((s, dim)).astype(np.float16) for _ in range(3))
+    out = np.zeros((s, dim), np.float16)
+    arguments = {"Q": q, "K": k, "V": v, "OUT": out, "scale": scale, "S": s}
+    constants = {"D": dim, "BM": rows, "BN": 64}
+    run_kernel(scaled_attention, (s // rows,), arguments, constants, {**QKV, "scale": "fp32"}, seed=0, num_warps=warps)
+    scores = scale * (q.astype(np.float64) @ k.astype(np.float64).T)
+    p = np.exp2(np.where(np.tri(s, dtype=bool), scores, -1e6) - scores.max(1, keepdims=True))
+    assert np.abs(out - p @ v.astype(np.float64) / p.sum(1, keepdims=True)).max() < 3e-3
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("second", [0, 192])
 def test_loops_share_their_rings(second, seed):
@@ -135,21 +174,39 @@ def test_attention_is_made_of_roles(d, block, causal):
     assert_specialized(kernel, ptx)
     loop = loop_of(ptx)
     assert "bar.sync" not in loop and loop.count("mbarrier.try_wait.parity") == 2 and loop.count("mbarrier.arrive") == 2
-    product = f"wgmma.mma_async.sync.aligned.m64n{d}k16"
-    assert loop.rindex("wgmma.commit_group") < loop.index("wgmma.wait_group.sync.aligned 1"), "both products are issued before the wait"
-    assert product in loop
+    products = [m.start() for m in re.finditer(rf"wgmma.mma_async.sync.aligned.m64n(?:{d}|{block})k16", loop)]
+    assert len(products) == d // 16 + block // 16
+    wait_first, wait_all = (loop.index(f"wgmma.wait_group.sync.aligned {n};") for n in (1, 0))
+    assert wait_all < products[0] < products[-1] < wait_first, "both products are issued before the wait for the first one"
+    assert loop.index("ex2.approx") < wait_all, "the later product runs beside the exponentials"
+    assert ptx.count("wgmma.mma_async") == 2 * len(products), "one more of each, in front of the loop and behind it"
+
+
+def test_masks_are_in_one_branch_only():
+    """Causal attention compares and selects in blocks on the diagonal; all others run what attention without a mask runs."""
+    constants = {"D": 128, "BM": 128, "BN": 128, "WS": True}
+    kernel, ptx = compiled(attention, QKV, {**constants, "CAUSAL": True}, num_warps=8, num_stages=2)
+    assert_specialized(kernel, ptx)
+    parts = [
+        part
+        for part in re.split(r"^\$L__BB\d+_\d+:|^\s*bra\b|^\s*@%p\d+ bra\b", loop_of(ptx), flags=re.MULTILINE)
+        if part.count("ex2.approx") > 64
+    ]
+    assert len(parts) == 2
+    assert sorted(len(re.findall(r"selp.f32|setp\.\w+\.s32", part)) > 64 for part in parts) == [False, True]
 
 
 def loop_of(ptx: str) -> str:
-    """The text of the loop that holds `ex2`: from a label to the branch back there."""
-    for label, body in re.findall(r"^(\$L__BB\d+_\d+):(.*?)(?=^\$L__BB)", ptx, re.MULTILINE | re.DOTALL):
-        back = re.search(rf"bra(\.uni)?\s+{re.escape(label)};", body)
-        if back and "ex2.approx" in body[: back.start()]:
-            return body[: back.start()]
+    """The text of the loop that holds `ex2`: from a label to the last branch back there."""
+    labels = list(re.finditer(r"^(\$L__BB\d+_\d+):", ptx, re.MULTILINE))
+    for label in reversed(labels):
+        back = [m.end() for m in re.finditer(rf"bra(?:\.uni)?\s+{re.escape(label[1])};", ptx) if m.start() > label.end()]
+        if back and "ex2.approx" in ptx[label.end() : back[-1]]:
+            return ptx[label.end() : back[-1]]
     raise AssertionError("no loop")
 
 
-@pytest.mark.parametrize("options", [{"num_warps": 16}, {"num_warps": 8, "arch": 120}])
+@pytest.mark.parametrize("options", [{"num_warps": 2}, {"num_warps": 8, "arch": 120}])
 def test_kernels_without_roles(options):
     constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, **options)
