@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 
 from mlir import ir
 
@@ -20,6 +19,7 @@ from tilewright.dialects import tile, tilegpu
 
 from .axis_info import element_bytes
 from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
+from .staging import stagings
 from .tree import key
 from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
 
@@ -203,7 +203,7 @@ def _other_bytes(ops: list[ir.Operation], staged: set[int]) -> int:
             known = not in_loop and None not in ends
             spans.append((i if known else 0, max(ends, default=i) if known else len(ops), buffer_bytes(op.results[0].type)))
         elif op.name in ("tile.descriptor_store", "tile.descriptor_reduce"):
-            spans.append((0, len(ops), _described_bytes(op)) if in_loop else (i, i, _described_bytes(op)))
+            spans.append((0, len(ops), _least_staging(op)) if in_loop else (i, i, _least_staging(op)))
     return max((sum(size for start, end, size in spans if start <= at <= end) for at, _, _ in spans), default=0)
 
 
@@ -213,9 +213,10 @@ def _users(buffer: ir.Value) -> list[ir.Operation]:
     return [u for user in users for u in (_users(user.results[0]) if user.name == "tilegpu.view" else [user])]
 
 
-def _described_bytes(op: ir.Operation) -> int:
-    shape, element, _ = tile.desc_info(op.operands[0].type)
-    return prod(shape) * element_bytes(element)
+def _least_staging(store: ir.Operation) -> int:
+    """Return the bytes of the smallest staging buffer of a store."""
+    element = tile.desc_info(store.operands[0].type)[1]
+    return stagings(store.operands[1].type, 8 * element_bytes(element))[-1].bytes
 
 
 def _never_written(loads: list[ir.Operation], ops: list[ir.Operation]) -> bool:

@@ -138,10 +138,10 @@ class TmaBoxes:
 
 
 @lru_cache(maxsize=1024)
-def tma_boxes(shared: SharedLayout, element_bits: int) -> TmaBoxes | None:
+def tma_boxes(shared: SharedLayout, element_bits: int, rows: int = MAX_BOX) -> TmaBoxes | None:
     """Return the boxes by which TMA copies a buffer to or from a tensor whose last dimension is contiguous, or None if it cannot.
 
-    A buffer under a swizzle starts at a multiple of 1024 bytes, others at one of 128.
+    A buffer under a swizzle starts at a multiple of 1024 bytes, others at one of 128. A box has at most `rows` of the first dimension.
     """
     if shared.padding is not None:
         return None
@@ -152,6 +152,8 @@ def tma_boxes(shared: SharedLayout, element_bits: int) -> TmaBoxes | None:
             continue
         if shared == (nvmma(shape, element_bits, swizzle) if swizzle else column_blocks(shape, inner)):
             box = (*(min(s, MAX_BOX) for s in shape[:-1]), inner)
+            if len(box) > 1:
+                box = (min(box[0], rows), *box[1:])
             if box[1:-1] != shape[1:-1]:
                 return None  # a box that is cut there would not be contiguous in the buffer
             columns = shared.address_columns()

@@ -18,6 +18,10 @@ _create = ir.Operation.create
 
 SHARED_SYMBOL = "smem"
 
+_WARPS_PER_GROUP = 4
+#: Named barriers from here on are those of warpgroups, by their numbers; below are those of the CTA and of roles.
+_FIRST_WARPGROUP_BARRIER = 8
+
 #: Ops that `vectors.element` may redo for one element.
 TRACED = {
     *("llvm.and", "llvm.or", "llvm.xor", "llvm.icmp", "llvm.fcmp", "llvm.add", "llvm.sub", "llvm.mul"),
@@ -414,6 +418,17 @@ class LoweringContext:
         return self.once("uniform warp", build)
 
     @property
+    def warpgroups(self) -> int:
+        """The number of warpgroups of the CTA, or of the role."""
+        return max(1, (self.facts.num_warps if self.role is None else self.role.warps) // _WARPS_PER_GROUP)
+
+    @property
+    def warpgroup_id(self) -> ir.Value:
+        """Index of the warpgroup in its CTA, or in the warps of its role, i32, in a uniform register."""
+        shift = self.i32(_WARPS_PER_GROUP.bit_length() - 1)
+        return self.once("warpgroup", lambda: self.emit("llvm.lshr", self.types.i32, (self.uniform_warp_id, shift)))
+
+    @property
     def cluster_rank(self) -> ir.Value:
         """Index of the CTA in its cluster, i32; the constant 0 without clusters."""
         if self.facts.num_ctas == 1:
@@ -447,6 +462,14 @@ class LoweringContext:
         else:
             threads = self.role.warps * self.facts.threads_per_warp
             self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (self.i32(self.role.barrier), self.i32(threads)))
+
+    def warpgroup_barrier(self) -> None:
+        """Wait for every thread of the warpgroup; orders shared and global memory among them."""
+        if self.warpgroups == 1:
+            return self.barrier()
+        number = self.emit("llvm.add", self.types.i32, (self.warpgroup_id, self.i32(_FIRST_WARPGROUP_BARRIER)))
+        threads = _WARPS_PER_GROUP * self.facts.threads_per_warp
+        self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (number, self.i32(threads)))
 
     # Ops and regions
 

@@ -11,11 +11,18 @@ from .context import LoweringContext
 from .registry import rule
 
 WARPGROUP_THREADS = 128
+EACH_WARPGROUP = "tilegpu.each_warpgroup"
+
+
+def own_rows(op: ir.Operation) -> int:
+    """The rows of each of the blocks that warpgroups access by themselves (`analysis.staging`), 0 where all warps do it together."""
+    return ir.IntegerAttr(op.attributes[EACH_WARPGROUP]).value if EACH_WARPGROUP in op.attributes else 0
 
 
 @rule("tilegpu.barrier")
 def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    ctx.barrier()
+    """All warps meet; with `tilegpu.each_warpgroup` those of each warpgroup do."""
+    ctx.warpgroup_barrier() if EACH_WARPGROUP in op.attributes else ctx.barrier()
     return []
 
 
@@ -87,8 +94,8 @@ def mbarrier_expect(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     """Thread 0 arrives; with `tilegpu.each_warpgroup` the first thread of each warpgroup does."""
     count = ir.IntegerAttr(op.attributes["count"]).value
-    if "tilegpu.each_warpgroup" in op.attributes:
-        first = ctx.once("first of warpgroup", lambda: _first_of_warpgroup(ctx))
+    if EACH_WARPGROUP in op.attributes:
+        first = first_of_warpgroup(ctx)
         condition = access.both(ctx, first, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
     else:
         condition = elected(ctx, op, 1)
@@ -98,9 +105,14 @@ def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return []
 
 
-def _first_of_warpgroup(ctx: LoweringContext) -> ir.Value:
-    thread = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(WARPGROUP_THREADS - 1)))
-    return ctx.emit("llvm.icmp", ctx.types.i1, (thread, ctx.i32(0)), ctx.types.icmp("eq"))
+def first_of_warpgroup(ctx: LoweringContext) -> ir.Value:
+    """i1: whether this is the first thread of its warpgroup."""
+
+    def build() -> ir.Value:
+        thread = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(WARPGROUP_THREADS - 1)))
+        return ctx.emit("llvm.icmp", ctx.types.i1, (thread, ctx.i32(0)), ctx.types.icmp("eq"))
+
+    return ctx.once("first of warpgroup", build)
 
 
 @rule("tilegpu.mbarrier_wait")

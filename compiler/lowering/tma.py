@@ -2,15 +2,20 @@
 
 Before: a `!tile.desc` value is the address of a tensor map (128 bytes) whose box and swizzle are those of `tma_boxes` for the buffer's
 layout; writes to a buffer that is stored were made visible by `fence_async` and a barrier; `mbarrier_expect` was told the bytes.
-After: thread 0 of the partition issues one copy for each box; loads count on the mbarrier, stores form one bulk group for each op.
+After: thread 0 of the partition issues one copy for each box; loads count on the mbarrier, stores form one bulk group for each op. With
+`tilegpu.each_warpgroup` the first thread of each warpgroup stores the boxes of its own rows (`analysis.staging`).
 """
+
+from dataclasses import replace
 
 from mlir import ir
 
 from tilewright.compiler.encoding import shared_of
-from tilewright.compiler.layouts.descriptors import TmaBoxes, tma_boxes
+from tilewright.compiler.layouts.core import log2_exact
+from tilewright.compiler.layouts.descriptors import MAX_BOX, TmaBoxes, tma_boxes
 from tilewright.dialects import tilegpu
 
+from . import linear
 from .access import keyword
 from .asm import inline_asm
 from .branches import when
@@ -18,15 +23,15 @@ from .context import LoweringContext
 from .memory import l2_policy
 from .registry import rule
 from .shared_memory import element_bytes
-from .sync import elected
+from .sync import elected, first_of_warpgroup, own_rows
 
 #: PTX names of the reductions that TMA knows, by the kind of tma_reduce.
 REDUCTIONS = {"add": "add", "fadd": "add", "max": "max", "umax": "max", "min": "min", "umin": "min", "and": "and", "or": "or", "xor": "xor"}
 
 
-def boxes_of(buffer_type: ir.Type) -> TmaBoxes:
-    """Return the boxes that TMA copies for a buffer. Raises ValueError if TMA cannot write its layout."""
-    boxes = tma_boxes(shared_of(buffer_type), 8 * element_bytes(tilegpu.buffer_info(buffer_type)[1]))
+def boxes_of(buffer_type: ir.Type, rows: int = MAX_BOX) -> TmaBoxes:
+    """Return the boxes of at most `rows` rows that TMA copies for a buffer. Raises ValueError if TMA cannot write its layout."""
+    boxes = tma_boxes(shared_of(buffer_type), 8 * element_bytes(tilegpu.buffer_info(buffer_type)[1]), rows)
     if boxes is None:
         raise ValueError(f"TMA cannot copy a buffer of type {buffer_type}")
     return boxes
@@ -84,20 +89,41 @@ def _without_predicate(op: ir.Operation) -> int:
 
 def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.Value]:
     descriptor, *indices, buffer = list(op.operands)
-    condition = elected(ctx, op, len(op.operands))
     rank = len(indices)
     text = f"{instruction} [$0, {_coordinates(2, rank)}], [$1];"
     constraints = ",".join(["l", "r", *["r"] * rank, "~{memory}"])
-    values = [ctx.value(v) for v in indices]
-    parts = _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer))
+    values, base = [ctx.value(v) for v in indices], ctx.value(buffer)
+    rows = own_rows(op)
+    condition = first_of_warpgroup(ctx) if rows else elected(ctx, op, len(op.operands))
+    boxes = boxes_of(buffer.type, rows or MAX_BOX)
 
     def issue() -> None:
-        for coordinates, address in parts:
+        at, start, parts = values, base, boxes
+        if rows:
+            at, start, parts = _of_warpgroup(ctx, boxes, rows, buffer.type, values, base)
+        for coordinates, address in _parts(ctx, parts, at, start):
             inline_asm(ctx, text, constraints, (ctx.value(descriptor), address, *coordinates), None)
         inline_asm(ctx, "cp.async.bulk.commit_group;", "~{memory}", (), None)
 
     when(ctx, condition, issue)
     return []
+
+
+def _of_warpgroup(
+    ctx: LoweringContext, boxes: TmaBoxes, rows: int, buffer_type: ir.Type, indices: list[ir.Value], base: ir.Value
+) -> tuple[list[ir.Value], ir.Value, TmaBoxes]:
+    """(indices, address, boxes) of the part of a buffer that a warpgroup stores: its blocks of `rows` rows."""
+    shared = shared_of(buffer_type)
+    size = element_bytes(tilegpu.buffer_info(buffer_type)[1])
+    first, bits = log2_exact(rows), log2_exact(ctx.warpgroups)
+    columns = [c * size for c in shared.address_columns()[shared.linear.shifts[0] + first :][:bits]]
+    group = ctx.warpgroup_id
+    row = ctx.emit("llvm.shl", ctx.types.i32, (group, ctx.i32(first)))
+    at = [ctx.emit("llvm.add", ctx.types.i32, (indices[0], row)), *indices[1:]]
+    offset = linear.apply_columns(ctx, group, columns)
+    address = ctx.emit("llvm.getelementptr", ctx.types.ptr3, (base, offset), ctx.types.gep_attrs(ctx.types.i8))
+    mask = rows * ((1 << bits) - 1)
+    return at, address, replace(boxes, parts=tuple(part for part in boxes.parts if not part[0][0] & mask))
 
 
 @rule("tilegpu.tma_store")

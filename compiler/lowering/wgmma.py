@@ -199,8 +199,7 @@ def _start(ctx: LoweringContext, base: ir.Value, desc: MatrixDescriptor, acc: Li
     address = ctx.emit("llvm.ptrtoint", i32, (base,))
     columns = [f2.apply(desc.outer, c) if c else 0 for c in linear.dim_columns(acc, "warp", dim)[WARPS_PER_GROUP_BITS:]]
     if any(columns):
-        group = ctx.once("warpgroup", lambda: ctx.emit("llvm.lshr", i32, (ctx.uniform_warp_id, ctx.i32(WARPS_PER_GROUP_BITS))))
-        offset = ctx.once(f"warpgroup offset {columns}", lambda: linear.apply_columns(ctx, group, columns))
+        offset = ctx.once(f"warpgroup offset {columns}", lambda: linear.apply_columns(ctx, ctx.warpgroup_id, columns))
         address = ctx.emit("llvm.add", i32, (address, offset))
     field = ctx.emit("llvm.and", i32, (ctx.emit("llvm.lshr", i32, (address, ctx.i32(4))), ctx.i32(_ADDRESS_MASK)))
     wide = ctx.emit("llvm.zext", i64, (field,))

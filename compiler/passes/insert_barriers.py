@@ -13,6 +13,8 @@ What asynchronous accesses mean here:
   and the next write.
 - `tma_load` writes when it is issued; whoever waits on its mbarrier may read.
 - An mbarrier is initialised by one thread and used by the others after a barrier.
+- Accesses with the attribute `tilegpu.each_warpgroup` are to memory that only the thread's own warpgroup accesses like this: between two
+  of these a barrier of each warpgroup suffices, `tilegpu.barrier {tilegpu.each_warpgroup}`.
 The slots of a buffer count as one, except where their indices are constants.
 
 A forward data-flow analysis over structured control flow. Each loop body is visited twice, whatever the nesting: once to summarise what
@@ -46,26 +48,50 @@ class State:
     copies: set[Interval] = field(default_factory=set)
     products: set[Interval] = field(default_factory=set)
     stores: set[Interval] = field(default_factory=set)
+    own_reads: set[Interval] = field(default_factory=set)
+    own_writes: set[Interval] = field(default_factory=set)
+    own_stores: set[Interval] = field(default_factory=set)
+    """The `own` ones are those of warpgroups to memory of their own."""
+
+    def _all(self) -> tuple[set[Interval], ...]:
+        own = (self.own_reads, self.own_writes, self.own_stores)
+        return (self.reads, self.writes, self.copies, self.products, self.stores, *own)
 
     def copy(self) -> State:
-        return State(set(self.reads), set(self.writes), set(self.copies), set(self.products), set(self.stores))
+        return State(*map(set, self._all()))
 
     def join(self, other: State) -> None:
         """Add what may be going on in `other`."""
-        self.reads |= other.reads
-        self.writes |= other.writes
-        self.copies |= other.copies
-        self.products |= other.products
-        self.stores |= other.stores
+        for mine, others in zip(self._all(), other._all(), strict=True):
+            mine |= others
 
     def barrier(self) -> None:
         """All threads have got here."""
         self.reads.clear()
         self.writes.clear()
+        self.warpgroup_barrier()
 
-    def conflicts(self, reads: Iterable[Interval], writes: Iterable[Interval]) -> bool:
-        """Whether the accesses must wait for a barrier."""
-        return _overlap(reads, self.writes) or _overlap(writes, self.writes) or _overlap(writes, self.reads)
+    def warpgroup_barrier(self) -> None:
+        """All threads of this one's warpgroup have got here."""
+        self.own_reads.clear()
+        self.own_writes.clear()
+
+    def forget_pending(self) -> None:
+        """Nothing asynchronous is under way."""
+        for pending in (self.copies, self.products, self.stores, self.own_stores):
+            pending.clear()
+
+    def conflicts(self, reads: Iterable[Interval], writes: Iterable[Interval], own: bool) -> bool:
+        """Whether the accesses must wait for a barrier of all; `own`: they are of warpgroups to memory of their own."""
+        return _conflict(reads, writes, self.reads, self.writes) or (not own and self.conflicts_own(reads, writes))
+
+    def conflicts_own(self, reads: Iterable[Interval], writes: Iterable[Interval]) -> bool:
+        """Whether the accesses conflict with those of warpgroups to memory of their own."""
+        return _conflict(reads, writes, self.own_reads, self.own_writes)
+
+
+def _conflict(reads: Iterable[Interval], writes: Iterable[Interval], other_reads: set[Interval], other_writes: set[Interval]) -> bool:
+    return _overlap(reads, other_writes) or _overlap(writes, other_writes) or _overlap(writes, other_reads)
 
 
 def _overlap(left: Iterable[Interval], right: set[Interval]) -> bool:
@@ -81,6 +107,7 @@ class Event:
     reads: list[Interval] = field(default_factory=list)
     writes: list[Interval] = field(default_factory=list)
     drains: bool = False
+    own: bool = False
     bodies: list[list[Event]] = field(default_factory=list)
     summary: Summary | None = None
 
@@ -110,10 +137,11 @@ def insert_barriers(module: ir.Operation) -> None:
         if function.name != "func.func" or not len(function.regions[0].blocks):
             continue
         events = _Reader(function, threads).events(function.regions[0].blocks[0])
-        places: list[ir.Operation] = []
-        _run(events, State(), places.append)
-        for op in places:
-            ir.Operation.create("tilegpu.barrier", loc=op.location, ip=ir.InsertionPoint(op))
+        places: list[tuple[ir.Operation, bool]] = []
+        _run(events, State(), lambda op, own=False: places.append((op, own)))
+        for op, own in places:
+            attributes = {_EACH_WARPGROUP: ir.UnitAttr.get(module.context)} if own else {}
+            ir.Operation.create("tilegpu.barrier", attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
 
 
 # ----------------------------------------------------------------------------------------------------------------------------------------
@@ -135,6 +163,7 @@ _ACCESSES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
     "tilegpu.mbarrier_wait": ("use", (0,), ()),
 }
 _SLOT_IS_FREE = "tilegpu.slot_is_free"
+_EACH_WARPGROUP = "tilegpu.each_warpgroup"
 _TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
 _WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
 _BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tile.exchange", "tilegpu.cluster_wait"})
@@ -167,7 +196,8 @@ class _Reader:
             operands = op.operands
             if kind == "copy" and _SLOT_IS_FREE in op.attributes:
                 kind = "free copy"
-            return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes))
+            own = _EACH_WARPGROUP in op.attributes and kind in ("access", "store")
+            return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes), own=own)
         if name == "tilegpu.local_alloc":
             return Event("access", op, [], self._buffer(op.results[0])) if len(op.operands) else None
         if name in _TMA_LOADS:
@@ -176,7 +206,7 @@ class _Reader:
         if name in _WAITS:
             return Event(_WAITS[name], op, drains=ir.IntegerAttr(op.attributes["num"]).value == 0)
         if name in _BARRIERS or (name == "tilegpu.named_barrier_sync" and self._is_full(op)):
-            return Event("barrier", op)
+            return Event("warpgroup barrier" if _EACH_WARPGROUP in op.attributes else "barrier", op)
         if name in _LOOPS or name == "scf.if" or name == "tilegpu.warp_specialize":
             bodies = [self.events(block) for region in op.regions for block in region.blocks]
             if not any(bodies):
@@ -252,7 +282,8 @@ def _tma_operands(op: ir.Operation) -> tuple[ir.Value, ir.Value]:
 # The analysis
 # ----------------------------------------------------------------------------------------------------------------------------------------
 
-Place = Callable[[ir.Operation], None]
+Place = Callable[..., None]
+"""Takes the op in front of which a barrier goes, and whether one of each warpgroup suffices."""
 
 
 def _run(events: list[Event], state: State, place: Place, summary: Summary | None = None) -> None:
@@ -269,16 +300,25 @@ def _run(events: list[Event], state: State, place: Place, summary: Summary | Non
             _run_loop(event, state, place, summary)
         else:
             if event.kind != "free copy":
-                _check(event.op, event.reads, event.writes, state, place, summary)
+                _check(event.op, event.reads, event.writes, state, place, summary, event.own)
             _apply(event, state, place, summary)
 
 
 def _check(
-    op: ir.Operation, reads: Iterable[Interval], writes: Iterable[Interval], state: State, place: Place, summary: Summary | None
+    op: ir.Operation,
+    reads: Iterable[Interval],
+    writes: Iterable[Interval],
+    state: State,
+    place: Place,
+    summary: Summary | None,
+    own: bool = False,
 ) -> None:
-    """Put a barrier in front of `op` if its accesses need one."""
-    if state.conflicts(reads, writes):
+    """Put a barrier in front of `op` if its accesses need one; `own`: they are of warpgroups to memory of their own."""
+    if state.conflicts(reads, writes, own):
         _barrier(op, state, place, summary)
+    elif own and state.conflicts_own(reads, writes):
+        place(op, True)
+        state.warpgroup_barrier()
     if summary is not None and not summary.ordered:
         summary.reads.update(reads)
         summary.writes.update(writes)
@@ -298,8 +338,8 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         # What initialises the mbarrier anew must come behind.
         state.reads.update(event.reads)
     elif kind == "access":
-        state.reads.update(event.reads)
-        state.writes.update(event.writes)
+        (state.own_reads if event.own else state.reads).update(event.reads)
+        (state.own_writes if event.own else state.writes).update(event.writes)
     elif kind == "scratch":
         # Its own barrier lies between writing and reading the scratch.
         state.barrier()
@@ -312,11 +352,13 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         state.reads.update(event.reads)
         state.products.update(event.reads)
     elif kind == "store":
-        state.stores.update(event.reads)
+        (state.own_stores if event.own else state.stores).update(event.reads)
     elif kind == "barrier":
         state.barrier()
         if summary is not None:
             summary.ordered = True
+    elif kind == "warpgroup barrier":
+        state.warpgroup_barrier()
     elif kind == "call":
         # The callee has memory of its own, but may leave accesses to it behind; so does its next call.
         _barrier(event.op, state, place, summary)
@@ -332,6 +374,10 @@ def _wait(kind: str, drains: bool, state: State) -> None:
     (state.writes if kind == "copies" else state.reads).update(pending)
     if drains:
         pending.clear()
+    if kind == "stores":
+        state.own_reads |= state.own_stores
+        if drains:
+            state.own_stores.clear()
 
 
 def _run_branch(event: Event, state: State, place: Place, summary: Summary | None) -> None:
@@ -346,8 +392,7 @@ def _run_branch(event: Event, state: State, place: Place, summary: Summary | Non
             all_ordered = all_ordered and summary.ordered
             summary.ordered = ordered
     state.barrier()
-    for pending in (state.copies, state.products, state.stores):
-        pending.clear()
+    state.forget_pending()
     for after in outcomes:
         state.join(after)
     if summary is not None:
@@ -356,7 +401,7 @@ def _run_branch(event: Event, state: State, place: Place, summary: Summary | Non
 
 def _run_roles(event: Event, state: State, place: Place, summary: Summary | None) -> None:
     """Roles run side by side and order each other by mbarriers and named barriers; each is analysed by itself."""
-    if state.reads or state.writes:
+    if state.reads or state.writes or state.own_reads or state.own_writes:
         _barrier(event.op, state, place, summary)
     outcomes = []
     for body in event.bodies:
@@ -389,5 +434,5 @@ def _run_loop(event: Event, state: State, place: Place, summary: Summary | None)
 
 def _summarise(events: list[Event]) -> Summary:
     summary = Summary()
-    _run(events, summary.left, lambda op: None, summary)
+    _run(events, summary.left, lambda op, own=False: None, summary)
     return summary

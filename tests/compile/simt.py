@@ -116,7 +116,8 @@ class Simulator:
             masks = [np.arange(self.threads) // self.part == i for i in range(self.threads // self.part)]
             self.turns.run([partial(self.call, func, rows, mask) for mask in masks])
         assert (self.pending < 0).all(), "a thread ended without the wait that its arrival at the cluster's barrier asks for"
-        assert not self.tma.stores, "a kernel ended before TMA had read its buffers"
+        under_way = [store for groups in self.tma.stores.values() for group in groups for store in group]
+        assert not under_way, "a kernel ended before TMA had read its buffers"
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
 

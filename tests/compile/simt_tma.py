@@ -77,7 +77,8 @@ class TmaState:
 
     maps: list[TensorMap] = field(default_factory=list)
     mbarriers: dict[int, Mbarrier] = field(default_factory=dict)
-    stores: list[Callable[[], None]] = field(default_factory=list)
+    stores: dict[int, list[list[Callable[[], None]]]] = field(default_factory=dict)
+    """Of each thread: its groups of stores, the last one not committed yet."""
 
 
 INIT = re.compile(r"mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
@@ -85,13 +86,18 @@ EXPECT = re.compile(r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], 
 ARRIVE = re.compile(r"@\$1 mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\], (\d+);")
 LOAD = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
 STORE = re.compile(r"cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
+WAIT = re.compile(r"cp\.async\.bulk\.wait_group(?:\.read)? (\d+);")
 REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], active: np.ndarray) -> bool:
     """Run a block of assembly of TMA or mbarriers; False if it is none."""
     state: TmaState = simulator.tma
-    if text.startswith("prefetch.tensormap") or "cp.async.bulk.commit_group" in text:
+    if text.startswith("prefetch.tensormap"):
+        return True
+    if text == "cp.async.bulk.commit_group;":
+        for thread in np.flatnonzero(active):
+            state.stores.setdefault(int(thread), [[]]).append([])
         return True
     if inits := INIT.findall(text):
         for thread in np.flatnonzero(active):
@@ -123,19 +129,21 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
     if match := STORE.fullmatch(text):
         for thread in np.flatnonzero(active):
             corner = [int(operand(2 + i)[thread]) for i in reversed(range(int(match[2])))]
-            _store(simulator, state.maps[int(operand(0)[thread])], corner, int(operand(1)[thread]), match[3] if match[1] else None)
+            run = _store(simulator, state.maps[int(operand(0)[thread])], corner, int(operand(1)[thread]), match[3] if match[1] else None)
+            state.stores.setdefault(int(thread), [[]])[-1].append(run)
         return True
-    if text.startswith("cp.async.bulk.wait_group"):
-        finish(state)
+    if match := WAIT.fullmatch(text):
+        for thread in np.flatnonzero(active):
+            finish(state.stores.get(int(thread), [[]]), int(match[1]))
         return True
     return False
 
 
-def finish(state: TmaState) -> None:
-    """Do the stores that are under way."""
-    for store in state.stores:
-        store()
-    state.stores.clear()
+def finish(groups: list[list[Callable[[], None]]], left: int) -> None:
+    """Do the stores of a thread's groups but the last `left` of those that are committed."""
+    while len(groups) - 1 > left:
+        for store in groups.pop(0):
+            store()
 
 
 def _wait(simulator, mbarrier: Mbarrier, parity: int) -> None:
@@ -164,7 +172,8 @@ def _load(simulator, map: TensorMap, corner: list[int], shared: int, mbarrier: i
     barrier.advance()
 
 
-def _store(simulator, map: TensorMap, corner: list[int], shared: int, reduction: str | None) -> None:
+def _store(simulator, map: TensorMap, corner: list[int], shared: int, reduction: str | None) -> Callable[[], None]:
+    """What a store will do when it is waited for."""
     inside, address, local = map.elements(corner, shared)
     targets, sources = (places[inside][:, None] + np.arange(map.size) for places in (address, local))
 
@@ -174,7 +183,7 @@ def _store(simulator, map: TensorMap, corner: list[int], shared: int, reduction:
             data = _reduced(reduction, simulator.memory[targets], data, map.element)
         simulator.memory[targets] = data
 
-    simulator.tma.stores.append(run)
+    return run
 
 
 def _reduced(reduction: str, old: np.ndarray, new: np.ndarray, element: str) -> np.ndarray:

@@ -157,13 +157,31 @@ def assert_specialized(kernel, ptx: str) -> None:
     assert len(re.findall(r"bar\.sync\s+0;", ptx)) == 1, "only one barrier of all warps, for the mbarriers"
 
 
-def test_gemm_is_made_of_roles():
+@pytest.mark.parametrize("seed", range(2))
+def test_tile_is_stored_in_pieces(seed):
+    """Four stages leave room for a part of the tile only; two tiles of one program reuse its slots."""
+    m, n, k = 200, 256, 192
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (m, k)).astype(np.float16)
+    b = rng.integers(-4, 5, (n, k)).astype(np.float16)
+    c = np.full((m, n), 7, np.float16)
+    arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}
+    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 1, "WS": True}
+    run_kernel(gemm, (1,), arguments, constants, HALF, seed=seed, num_warps=8, num_stages=4)
+    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
+
+
+@pytest.mark.parametrize(("stages", "pieces"), [(3, 1), (4, 4)])
+def test_gemm_is_made_of_roles(stages, pieces):
     constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True}
-    kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=3)
+    kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=stages)
     assert_specialized(kernel, ptx)
+    assert ptx.count("stmatrix.sync.aligned.m8n8.x4") == 16 and ptx.count("cp.async.bulk.commit_group") == pieces
+    assert ptx.count("cp.async.bulk.tensor.2d.global") == 4, "boxes of 64 rows and 64 columns, of each warpgroup"
     assert ptx.count("wgmma.mma_async") == 4 and ptx.count("mbarrier::complete_tx::bytes") == 2
     assert ptx.count("mbarrier.try_wait.parity") == 2 and ptx.count("mbarrier.arrive.shared") == 2
-    assert len(re.findall(r"bar\.sync\s+1, 256;", ptx)) == 2, "around the staging buffer of the store"
+    assert len(re.findall(r"bar\.sync\s+%r\d+, 128;", ptx)) == 2 * pieces, "of each warpgroup, around its part of the staging buffer"
+    assert not re.findall(r"bar\.sync\s+\d+, 256;", ptx)
     assert ".minnctapersm 1" in ptx and ".reqntid 384" in ptx
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from mlir import ir
 
 from tilewright.compiler.encoding import shared_of
-from tilewright.compiler.layouts.descriptors import tma_boxes
+from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.dialects import context, tile, tilegpu
 
 
@@ -33,7 +33,8 @@ def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
 
 def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
     shape, element, layout = tile.desc_info(type_)
-    boxes = tma_boxes(shared_of(tilegpu.buffer_type(shape, element, layout)), max(8, element.width))
+    rows = ir.IntegerAttr(recipe["rows"]).value if "rows" in recipe else MAX_BOX
+    boxes = tma_boxes(shared_of(tilegpu.buffer_type(shape, element, layout)), max(8, element.width), rows)
     texts = {name: ir.StringAttr(recipe[name]).value for name in ("base", "element", "padding")}
     lists = {name: [ir.StringAttr(text).value for text in recipe[name]] for name in ("shape", "strides")}
     return {**texts, **lists, "stores": "stores" in recipe, "box": list(boxes.box), "swizzle": boxes.swizzle}
