@@ -133,6 +133,11 @@ def cmpf(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return [ctx.emit("llvm.fcmp", ctx.type(op.results[0].type), ctx.operands(op), {"predicate": op.attributes["predicate"]})]
 
 
+@rule("ub.poison")
+def poison(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    return [ctx.poison(ctx.type(op.results[0].type))]
+
+
 @rule("arith.constant")
 def constant(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     attr = op.attributes["value"]

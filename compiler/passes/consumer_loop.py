@@ -12,9 +12,7 @@ from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.analysis.specialization import Group, Site, first_wait, wait_behind
 
 from .building import Builder, i32_attr
-from .rings import Place, Ring, buffer_slot, compare, flat, mbarrier_slot, unflat
-
-SLT, SGT = 2, 4
+from .rings import SGT, SLT, Place, Ring, buffer_slot, compare, flat, mbarrier_slot, unflat
 
 
 class ConsumerLoop:

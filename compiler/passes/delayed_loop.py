@@ -24,8 +24,8 @@ from tilewright.compiler.analysis.wgmma_loops import Delayed
 
 from . import delayed_wgmma
 from .building import Builder, Values, i32_attr
-from .consumer_loop import SGT, ConsumerLoop
-from .rings import Place, compare, flat, unflat
+from .consumer_loop import ConsumerLoop
+from .rings import SGT, Place, compare, flat, unflat
 
 
 class DelayedLoop(ConsumerLoop):

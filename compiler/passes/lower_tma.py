@@ -89,4 +89,3 @@ def replace_loaded(value: ir.Value, buffer: ir.Value, build: Builder) -> None:
             user.erase()
     if any(True for _ in value.uses):
         value.replace_all_uses_with(build.value("tilegpu.local_load", value.type, [buffer]))
-

@@ -15,9 +15,7 @@ from tilewright.compiler.analysis.tree import key
 
 from .building import Builder, Values, i32_attr
 from .lower_tma import block_bytes, issue_load
-from .rings import Place, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
-
-_SLT, _SGT = 2, 4
+from .rings import SGT, SLT, Place, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
 
 
 def produce(ops: list[ir.Operation], build: Builder, plan: Specialization, rings: Rings) -> None:
@@ -60,12 +58,12 @@ class _Producer:
             number = self.rings.index(op)
             self._copy(site, site.early, inside, inner, after[number])
             if late.groups:
-                self._copy_late(inside, compare(inside, _SGT, iv, bounds[0]), site, late, args[late.start(inits) :])
+                self._copy_late(inside, compare(inside, SGT, iv, bounds[0]), site, late, args[late.start(inits) :])
             late.end_iteration(inner, after[number])
             after = [p.next(inside, self.rings.all[number].slots) if i == number else p for i, p in enumerate(after)]
         inside.op("scf.yield", [], [*(inner.get(loop.yields[i], loop.yields[i]) for i in kept), *flat(after), *late.carried])
         if late.groups:
-            self._copy_late(build, compare(build, _SLT, bounds[0], bounds[1]), site, late, list(new.results)[late.start(inits) :])
+            self._copy_late(build, compare(build, SLT, bounds[0], bounds[1]), site, late, list(new.results)[late.start(inits) :])
         values.update({op.results[i]: new.results[position] for position, i in enumerate(kept)})
         return unflat(list(new.results)[len(kept) : late.start(inits)])
 

@@ -13,7 +13,8 @@ from tilewright.dialects import tilegpu
 from .building import Builder
 from .lower_tma import mbarrier_type
 
-_EQ = 0
+#: Predicates of arith.cmpi.
+EQ, SLT, SGT = 0, 2, 4
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Place:
     def next(self, build: Builder, slots: int) -> Place:
         """Return the place one slot on."""
         following = build.binary("arith.addi", self.slot, build.i32(1))
-        is_end = compare(build, _EQ, following, build.i32(slots))
+        is_end = compare(build, EQ, following, build.i32(slots))
         slot = build.value("arith.select", following.type, [is_end, build.i32(0), following])
         turned = build.value("arith.extui", self.parity.type, [is_end])
         return Place(slot, build.binary("arith.xori", self.parity, turned))
