@@ -36,6 +36,9 @@ _MOST_WARPS_DELAYED = 8
 #: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
 _MIN_BYTES = 16 * 1024
 _SLOT_ALIGNMENT = 1024
+#: Roles with all registers of a multiprocessor have its shared memory to themselves: rings for accumulations get more slots than the
+#: `num_stages` asked for, up to these bytes.
+_FULL_RING_BYTES = 193 * 1024
 
 
 @dataclass
@@ -179,7 +182,10 @@ def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_l
     rings = {site.rings(): site for site in sites}
     per_slot = sum(site.slot_bytes + 16 * len(site.groups) for site in rings.values())
     requests = [ir.IntegerAttr(s.loop.op.attributes["tile.num_stages"]).value for s in sites if "tile.num_stages" in s.loop.op.attributes]
-    return min(max(requests, default=num_stages), (shared_limit - other - scratch - _SLOT_ALIGNMENT) // per_slot)
+    asked = max(requests, default=num_stages)
+    if all(site.in_flight for site in sites):
+        asked = max(asked, _FULL_RING_BYTES // per_slot)
+    return min(asked, (shared_limit - other - scratch - _SLOT_ALIGNMENT) // per_slot)
 
 
 def _other_bytes(ops: list[ir.Operation], staged: set[int]) -> int:
@@ -214,9 +220,12 @@ def _users(buffer: ir.Value) -> list[ir.Operation]:
 
 
 def _least_staging(store: ir.Operation) -> int:
-    """Return the bytes of the smallest staging buffer of a store."""
-    element = tile.desc_info(store.operands[0].type)[1]
-    return stagings(store.operands[1].type, 8 * element_bytes(element))[-1].bytes
+    """Return the bytes of the smallest staging buffer of a store; what is read back is staged whole."""
+    descriptor, value = list(store.operands)[:2]
+    function = descriptor.owner.owner.operation
+    recipe = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[descriptor.arg_number])["tile.descriptor"]
+    plans = stagings(value.type, 8 * element_bytes(tile.desc_info(descriptor.type)[1]))
+    return plans[0 if "reads_back" in recipe else -1].bytes
 
 
 def _never_written(loads: list[ir.Operation], ops: list[ir.Operation]) -> bool:

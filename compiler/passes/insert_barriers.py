@@ -138,7 +138,7 @@ def insert_barriers(module: ir.Operation) -> None:
             continue
         events = _Reader(function, threads).events(function.regions[0].blocks[0])
         places: list[tuple[ir.Operation, bool]] = []
-        _run(events, State(), lambda op, own=False: places.append((op, own)))
+        _run(events, State(), places.append)
         for op, own in places:
             attributes = {_EACH_WARPGROUP: ir.UnitAttr.get(module.context)} if own else {}
             ir.Operation.create("tilegpu.barrier", attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
@@ -282,12 +282,12 @@ def _tma_operands(op: ir.Operation) -> tuple[ir.Value, ir.Value]:
 # The analysis
 # ----------------------------------------------------------------------------------------------------------------------------------------
 
-Place = Callable[..., None]
-"""Takes the op in front of which a barrier goes, and whether one of each warpgroup suffices."""
+Place = Callable[[tuple[ir.Operation, bool]], None]
+"""Takes an op in front of which a barrier goes, and whether one of each warpgroup suffices."""
 
 
 def _run(events: list[Event], state: State, place: Place, summary: Summary | None = None) -> None:
-    """Carry `state` through `events`, calling `place` with each op that needs a barrier in front.
+    """Carry `state` through `events`, calling `place` for each op that needs a barrier in front.
 
     With `summary`, also note there what the events access before any barrier, and their waits.
     """
@@ -317,7 +317,7 @@ def _check(
     if state.conflicts(reads, writes, own):
         _barrier(op, state, place, summary)
     elif own and state.conflicts_own(reads, writes):
-        place(op, True)
+        place((op, True))
         state.warpgroup_barrier()
     if summary is not None and not summary.ordered:
         summary.reads.update(reads)
@@ -325,7 +325,7 @@ def _check(
 
 
 def _barrier(op: ir.Operation, state: State, place: Place, summary: Summary | None) -> None:
-    place(op)
+    place((op, False))
     state.barrier()
     if summary is not None:
         summary.ordered = True
@@ -434,5 +434,5 @@ def _run_loop(event: Event, state: State, place: Place, summary: Summary | None)
 
 def _summarise(events: list[Event]) -> Summary:
     summary = Summary()
-    _run(events, summary.left, lambda op, own=False: None, summary)
+    _run(events, summary.left, lambda barrier: None, summary)
     return summary

@@ -8,9 +8,9 @@ After, for each piece of the block (`analysis.staging`):
     fence_async
     tma_store or tma_reduce   from the slot
 
-In a loop, where shared memory suffices, TMA reads the slots while the loop goes on: a wait leaves the other slots' stores in flight, and
-the last ones are waited for at the end of the kernel. Elsewhere the wait follows the store. Memory that the kernel loads by TMA as well is
-waited for until it is written.
+In a loop or a role, where shared memory suffices, TMA reads the slots while that goes on: a wait leaves the other slots' stores in
+flight, and the last ones are waited for at the end of the kernel. Elsewhere the wait follows the store. Memory that the kernel loads by TMA
+as well is waited for until it is written.
 
 Where warpgroups store by themselves, the accesses and the descriptor have the attribute `tilegpu.each_warpgroup`, the rows of a box; see
 `analysis.staging`. A descriptor that is cut into pieces has the type of one.
@@ -73,7 +73,7 @@ class _Stores:
         """Lower the stores through one descriptor; return whether one may be under way when the kernel ends."""
         recipe = ir.DictAttr(self.attributes[descriptor.arg_number]["tile.descriptor"])
         reads_back = "reads_back" in recipe
-        may_defer = not reads_back and all(map(_in_loop, ops))
+        may_defer = not reads_back and all(map(_goes_on, ops))
         plans = self._plans(descriptor, ops)
         fitting = [plan for plan in plans if may_defer and plan.bytes * len(ops) <= self.room]
         plan = fitting[0] if fitting else plans[0]
@@ -170,10 +170,11 @@ def _before_conversion(value: ir.Value) -> ir.Value:
     return op.operands[0] if op is not None and op.name == "tilegpu.convert_layout" else value
 
 
-def _in_loop(op: ir.Operation) -> bool:
+def _goes_on(op: ir.Operation) -> bool:
+    """Whether a store may be under way beside other work: in a loop, or in roles, whose buffers are not free for it anyway."""
     parent = op.parent.operation
     while parent.name != "func.func":
-        if parent.name in ("scf.for", "scf.while"):
+        if parent.name in ("scf.for", "scf.while", "tilegpu.warp_specialize"):
             return True
         parent = parent.parent.operation
     return False

@@ -3,9 +3,9 @@
 Before: `tilegpu-warp-specialize` and `tilegpu-pipeline` have run.
 After: where a loop that is sure to run carries an accumulator that is zero at first, and only a wgmma of its body reads it,
 
-    for … iter_args(acc = zeros):            for … iter_args(acc = poison):
+    for … iter_args(acc = zeros):           for … iter_args(acc = poison):
         acc' = wgmma a, b, acc                   acc' = wgmma a, b, acc use_acc = iv > lower
-        …                                        …
+        ...
 
 A loop is sure to run if its bounds are constants that say so, or behind a branch that compares them.
 """

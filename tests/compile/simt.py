@@ -207,7 +207,10 @@ class Frame:
         if name == "llvm.call_intrinsic":
             intrinsic = ir.StringAttr(op.attributes["intrin"]).value
             if intrinsic == "llvm.nvvm.barrier.cta.sync.aligned.count":
-                return simulator.meet(int(operands[0][0]), int(operands[1][0]), active)
+                barrier, threads = (int(np.broadcast_to(x, simulator.threads)[active][0]) for x in operands)
+                return simulator.meet(barrier, threads, active)
+            if intrinsic == "llvm.nvvm.bar.warp.sync":
+                return None  # the threads of a warp run in lockstep
             if "matrix" in intrinsic:
                 return move_matrices(simulator, intrinsic, operands, active)
             if intrinsic == "llvm.nvvm.mapa.shared.cluster":

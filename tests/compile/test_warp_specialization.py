@@ -171,13 +171,15 @@ def test_tile_is_stored_in_pieces(seed):
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
 
 
-@pytest.mark.parametrize(("stages", "pieces"), [(3, 1), (4, 4)])
-def test_gemm_is_made_of_roles(stages, pieces):
-    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True}
+@pytest.mark.parametrize(("width", "stages", "slots", "pieces"), [(256, 3, 4, 4), (256, 4, 4, 4), (128, 4, 6, 1)])
+def test_gemm_is_made_of_roles(width, stages, slots, pieces):
+    """The rings fill the shared memory; where a whole tile does not fit beside them, it is stored in pieces."""
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 132, "WS": True}
     kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=stages)
     assert_specialized(kernel, ptx)
-    assert ptx.count("stmatrix.sync.aligned.m8n8.x4") == 16 and ptx.count("cp.async.bulk.commit_group") == pieces
-    assert ptx.count("cp.async.bulk.tensor.2d.global") == 4, "boxes of 64 rows and 64 columns, of each warpgroup"
+    assert len(re.findall(r"mbarrier\.init\.shared::cta\.b64 \[%r\d+\+\d+\], 2;", ptx)) == slots
+    assert ptx.count("stmatrix.sync.aligned.m8n8.x4") == width // 16 and ptx.count("cp.async.bulk.commit_group") == pieces
+    assert ptx.count("cp.async.bulk.tensor.2d.global") == width // 64, "boxes of 64 rows and 64 columns, of each warpgroup"
     assert ptx.count("wgmma.mma_async") == 4 and ptx.count("mbarrier::complete_tx::bytes") == 2
     assert ptx.count("mbarrier.try_wait.parity") == 2 and ptx.count("mbarrier.arrive.shared") == 2
     assert len(re.findall(r"bar\.sync\s+%r\d+, 128;", ptx)) == 2 * pieces, "of each warpgroup, around its part of the staging buffer"

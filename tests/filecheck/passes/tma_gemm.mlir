@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile-host-descriptors{target=cuda:90},tile-lower-descriptors,canonicalize,tilegpu-assign-layouts{target=cuda:90 num_warps=4},tilegpu-lower-dots,tilegpu-place-descriptors,tilegpu-place-descriptors,tilegpu-pipeline{num_stages=3},tilegpu-lower-tma,tilegpu-overlap-wgmma)' | filecheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile-host-descriptors{target=cuda:90},tile-lower-descriptors,canonicalize,tilegpu-assign-layouts{target=cuda:90 num_warps=4},tilegpu-lower-dots,tilegpu-place-descriptors,tilegpu-pipeline{num_stages=3},tilegpu-lower-tma,tilegpu-stage-stores,tilegpu-overlap-wgmma)' | filecheck %s
 
 // CHECK-DAG: #[[SWIZZLED:.*]] = #tilegpu.shared<offset = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
 

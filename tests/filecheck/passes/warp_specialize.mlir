@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},canonicalize,cse | filecheck %s
 
 // A loop over tiles around a loop over K. The producer repeats both; the blocks of one step arrive, and are released, together. The slot of
-// a step is released in the next one, when the wgmma of the step is done: the accumulator stays in flight.
+// a step is released in the next one, when the wgmma of the step is done: the accumulator stays in flight. The rings fill the memory.
 
 #acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
 #load = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
@@ -14,11 +14,11 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK: module attributes {{.*}}tilegpu.num_warps = 8 : i32{{.*}}tilegpu.total_warps = 12 : i32
   // CHECK-LABEL: func.func @gemm
   // CHECK: %[[PID:.*]] = tile.program_id 0
-  // CHECK-DAG: %[[A:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16, #{{.*}}, slots = 3>
-  // CHECK-DAG: %[[B:.*]] = tilegpu.local_alloc : !tilegpu.buffer<64x64xf16, #{{.*}}, slots = 3>
-  // CHECK: %[[FULL:.*]] = tilegpu.local_alloc : !tilegpu.buffer<1xi64, #{{.*}}, slots = 3>
+  // CHECK-DAG: %[[A:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16, #{{.*}}, slots = 8>
+  // CHECK-DAG: %[[B:.*]] = tilegpu.local_alloc : !tilegpu.buffer<64x64xf16, #{{.*}}, slots = 8>
+  // CHECK: %[[FULL:.*]] = tilegpu.local_alloc : !tilegpu.buffer<1xi64, #{{.*}}, slots = 8>
   // CHECK-NEXT: tilegpu.mbarrier_init %[[FULL]] count = 1
-  // CHECK-NEXT: %[[EMPTY:.*]] = tilegpu.local_alloc : !tilegpu.buffer<1xi64, #{{.*}}, slots = 3>
+  // CHECK-NEXT: %[[EMPTY:.*]] = tilegpu.local_alloc : !tilegpu.buffer<1xi64, #{{.*}}, slots = 8>
   // CHECK-NEXT: tilegpu.mbarrier_init %[[EMPTY]] count = 2
   // CHECK: tilegpu.warp_specialize() roles = ["consumer", "producer"] warps = [8, 4] registers = [240, 24] {
   // CHECK: scf.for %{{.*}} = %[[PID]] to %{{.*}} iter_args(%[[S0:.*]] = %c0_i32, %[[P0:.*]] = %c0_i32) -> (i32, i32)
