@@ -61,7 +61,7 @@ def compile(
         files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
     if knobs.compilation.listener is not None:
         knobs.compilation.listener(src=src, metadata=metadata, metadata_group=files, times=times, cache_hit=stored is not None)
-    return CompiledKernel(src, metadata, artefacts, backend.binary_ext, times)
+    return CompiledKernel(src, metadata, artefacts, backend.binary_ext, times, options)
 
 
 def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str, store: Store) -> tuple[dict, dict, dict]:

@@ -57,11 +57,20 @@ class CompiledKernel:
     """A compiled kernel. Launch it with `kernel[grid](*arguments)`, all parameters of the Python function given.
 
     `n_regs`, `n_spills` (32-bit words a thread) and `n_max_threads` come from ptxas, and from the driver once the kernel is loaded.
-    `timings` is milliseconds per stage, empty if it came from the cache.
+    `timings` is milliseconds per stage, empty if it came from the cache; `options` are those that it was compiled with on request.
     """
 
-    def __init__(self, src: Any, metadata: dict[str, Any], artefacts: Artefacts, binary_ext: str, timings: dict[str, float] | None = None):
+    def __init__(
+        self,
+        src: Any,
+        metadata: dict[str, Any],
+        artefacts: Artefacts,
+        binary_ext: str,
+        timings: dict[str, float] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ):
         self.src = src
+        self.options = dict(options or {})
         self.metadata = KernelMetadata(**metadata)
         self.hash: str = metadata["hash"]
         self.name: str = metadata["name"]

@@ -141,9 +141,11 @@ class JITFunction(KernelInterface, KernelFunction):
         run = kernel.run
         stream = driver.active.get_current_stream(device)
         values = list(bound.values())
-        by_tma = run.takes(values)
-        if not by_tma:
+        preferred = kernel
+        if not run.takes(values):
             kernel = self._compiled(device, bound, {**options, "tma": False}, warmup=False)[0]
+            if kernel is None or isinstance(kernel, FutureKernel):
+                return kernel
             run = kernel.run
         enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
         if enter.calls or leave.calls:
@@ -151,12 +153,20 @@ class JITFunction(KernelInterface, KernelFunction):
             run(*size, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *values)
         else:
             run(*size, stream, kernel.function, kernel.packed_metadata, None, None, None, *values)
-            if by_tma:
-                self._prepare_fast(bound, options, kinds, kernel, device)
+            self._prepare_fast(bound, options, kinds, device, preferred, None if kernel is preferred else kernel)
         return kernel
 
-    def _prepare_fast(self, bound: dict[str, Any], options: dict[str, Any], kinds: list[Any], kernel: CompiledKernel, device: int) -> None:
-        """Generate the launch function for arguments like these, or enter the kernel in the one that there is."""
+    def _prepare_fast(
+        self,
+        bound: dict[str, Any],
+        options: dict[str, Any],
+        kinds: list[Any],
+        device: int,
+        kernel: CompiledKernel,
+        plain: CompiledKernel | None,
+    ) -> None:
+        """Generate the launch function for arguments like these, or enter the kernel in the one that there is; and the `plain` kernel that
+        takes its place for arguments that TMA cannot access."""
         if not hasattr(driver.active, "launch_function") or not set(OPTIONS).isdisjoint(self.arg_names):
             return
         try:
@@ -165,21 +175,18 @@ class JITFunction(KernelInterface, KernelFunction):
         except (NotGenerated, TypeError):
             return
         classes = tuple(map(structure, bound.values()))
-        maps = kernel.run.maps
         with self._lock:
             found = self._launchers.get(classes)
             if found is not None and found.code.lines() == code.lines():
-                key, values = found.describe(bound, options)
-                passed = [values[number] for number in code.passed]
+                key = found.key(bound, options)
                 # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
-                stale = bool(self.used_global_vals) and found.has(key, device, maps, passed)
+                stale = bool(self.used_global_vals) and found.has(key, device, plain is not None)
             else:
                 stale = True
             if stale:
                 found = self._launchers[classes] = FastLauncher(self, code, self._miss, driver.active)
-                key, values = found.describe(bound, options)
-                passed = [values[number] for number in code.passed]
-            found.add(key, code.passed, kernel, device, maps, passed)
+                key = found.key(bound, options)
+            found.add(key, code.passed, kernel, device, plain)
             self._current, self._fast = found, found.function
 
     # Compiling

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from ctypes import byref, c_char
 from typing import Any, NamedTuple
 
+from tilewright.compiler import CompiledKernel, compile
+
 from .arrays import is_array, on_gpu, pointer_and_code
 from .drivers import libcuda
 from .tensor_maps import MAX_CACHED, TENSOR_MAP_BYTES, TensorMapError, TensorMaps
@@ -201,6 +203,7 @@ class GenericLauncher:
         self.layouts: dict[tuple, tuple[Packing, list[Frame]]] = {}
         self.descriptors = getattr(metadata, "tma_descriptors", ())
         self.maps: TensorMaps | None = None
+        self.plain: CompiledKernel | None = None
 
     def __call__(
         self,
@@ -224,13 +227,19 @@ class GenericLauncher:
             exit_hook(launch_metadata)
 
     def launch(self, grid: tuple[int, int, int], stream: int, args: Sequence[Any]) -> None:
-        """Launch; a grid with a zero dimension launches nothing."""
+        """Launch; a grid with a zero dimension launches nothing. Arguments that TMA cannot access as this kernel does go to one without."""
         leaves = flatten(self.kinds, args, self.names)
         formats = tuple(format_of(kind) for kind, _, _ in leaves)
         values = [convert(*leaf, self.driver.is_accessible) for leaf in leaves]
         if 0 in grid:
             return
-        maps = self._tensor_maps(leaves, values) if self.descriptors else ()
+        try:
+            maps = self._tensor_maps(leaves, values) if self.descriptors else ()
+        except TensorMapError:
+            if not hasattr(self.kernel.src, "fn"):
+                raise
+            self._without_tma().run.launch(grid, stream, args)
+            return
         if (formats, maps) not in self.layouts:
             if len(self.layouts) >= MAX_CACHED:
                 self.layouts.clear()
@@ -249,6 +258,12 @@ class GenericLauncher:
         if status:
             self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
         frames.append(frame)
+
+    def _without_tma(self) -> CompiledKernel:
+        """The kernel for arguments that TMA cannot access, compiled when it is first needed."""
+        if self.plain is None:
+            self.plain = compile(self.kernel.src, self.kernel.metadata.target, {**self.kernel.options, "tma": False})
+        return self.plain
 
     def takes(self, args: Sequence[Any]) -> bool:
         """Whether TMA can access the arrays as the kernel does. Raises what `launch` raises for arguments that are wrong otherwise."""

@@ -10,7 +10,7 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
             p0 = x.data_ptr()
             ...
             key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
-            pool, block, ctas, function, make, kernel, frames = table[key]
+            pool, block, ctas, function, make, kernel, variants = table[key]
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
@@ -29,7 +30,10 @@ from tilewright.compiler.frontend.function import KernelFunction
 
 from .argument_code import ArgumentCode
 from .launch import Packing, address, attributes_of, block_bytes, make_frame, packing
-from .tensor_maps import MAX_CACHED, TensorMaps
+from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
+
+#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, what chooses another entry by the values or None)
+Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Callable[..., tuple] | None]
 
 #: Options that are parameters of the generated function; any other is found in `**options`, and is part of the key if there is one.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -95,7 +99,7 @@ class FastLauncher:
         self.code = code
         self.layout: Packing = packing(code.formats)
         self.tables: dict[int, dict[tuple, tuple]] = {}
-        self.frames: dict[tuple, dict[tuple, Any]] = {}
+        self.variants: dict[tuple, _Variants] = {}
         self.function = self._build(fn, miss, driver)
 
     def _build(self, fn: KernelFunction, miss: Callable[..., Any], driver: Any) -> Callable[..., Any]:
@@ -118,9 +122,9 @@ class FastLauncher:
         values = "".join(f"{value}, " for value in self.code.values)
         key = ", ".join([*self.code.key, *OPTIONS, "_tw_tuple(_tw_options.items()) if _tw_options else None"])
         parameters = [*fn.arg_names, *(name for name in OPTIONS if name not in fn.arg_names), "_tw_options"]
-        describe = [f"def _tw_describe({', '.join(parameters)}):", *(f"    {line}" for line in self.code.reads)]
-        _compile([*describe, f"    return ({key}), ({values})"], "<key>", scope)
-        self._describe = scope["_tw_describe"]
+        describe = [f"def _tw_key({', '.join(parameters)}):", *(f"    {line}" for line in self.code.reads)]
+        _compile([*describe, f"    return {key},"], "<key>", scope)
+        self._key = scope["_tw_key"]
         device, stream = driver.device_and_stream(scope, self.tables)
         mapping = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
         fast = [
@@ -128,9 +132,9 @@ class FastLauncher:
             "    try:",
             *(f"        {line}" for line in self.code.reads),
             *(f"        {line}" for line in device),
-            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_frames = _tw_table[{key}]",
-            "        if _tw_frames is not None:",
-            f"            _tw_pool, _tw_make = _tw_frames({values})",
+            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_variant = _tw_table[{key}]",
+            "        if _tw_variant is not None:",
+            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _ = _tw_variant({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
             f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
             "        _tw_n = _tw_len(_tw_grid)",
@@ -159,38 +163,62 @@ class FastLauncher:
         ]
         return _generate(fn, fast, scope)
 
-    def describe(self, bound: dict[str, Any], options: dict[str, Any]) -> tuple[tuple, tuple]:
-        """(key, values) that the generated function makes of these arguments and options."""
+    def key(self, bound: dict[str, Any], options: dict[str, Any]) -> tuple:
+        """The key that the generated function makes of these arguments and options."""
         own = {name: options.get(name) for name in OPTIONS if name not in bound}
-        return self._describe(**bound, **own, _tw_options={k: v for k, v in options.items() if k not in OPTIONS})
+        return self._key(**bound, **own, _tw_options={k: v for k, v in options.items() if k not in OPTIONS})
 
-    def has(self, key: tuple, device: int, maps: TensorMaps | None, values: Sequence[Any]) -> bool:
-        """Whether the generated function finds a kernel under this key, and its tensor maps for `values`."""
+    def has(self, key: tuple, device: int, plain: bool) -> bool:
+        """Whether the generated function finds a kernel under this key: with `plain`, the one without TMA."""
         if key not in self.tables.get(device, ()):
             return False
-        return maps is None or maps.key(values) in self.frames.get((key, device), ())
+        variants = self.variants.get((key, device))
+        return variants is None or not plain or variants.plain is not None
 
-    def add(self, key: tuple, passed: list[int], kernel: Any, device: int, maps: TensorMaps | None, values: Sequence[Any]) -> None:
-        """Enter a loaded kernel that takes the values number `passed`, which are `values`, and the tensor maps for these."""
+    def add(self, key: tuple, passed: list[int], kernel: Any, device: int, plain: Any = None) -> None:
+        """Enter a loaded kernel that takes the values number `passed`, and, once it is needed, the `plain` one that takes its place for
+        arguments that TMA cannot access."""
         table = self.tables.setdefault(device, {})
-        frames = self.frames.get((key, device)) if maps is not None else None
-        if maps is not None:
-            if frames is None:
-                frames = self.frames[key, device] = {}
-            if len(frames) >= MAX_CACHED:
-                frames.clear()
-            frames[maps.key(values)] = [], self._maker(passed, kernel, maps.of(values))
         if len(table) > MAX_CACHED:  # a constant that never repeats: start over
             table.clear()
-            self.frames.clear()
-        block = block_bytes(kernel.metadata.num_warps, kernel.metadata.warp_size, kernel.metadata.shared)
-        select = _selector(frames, len(self.code.formats), [passed[number] for number in maps.used]) if maps is not None else None
-        make = self._maker(passed, kernel, ())
-        table[key] = ([], block, kernel.metadata.num_ctas, address(kernel.function), make, kernel, select)
+            self.variants.clear()
+        maps, select = kernel.run.maps, None
+        if maps is not None:
+            variants = self.variants.get((key, device))
+            if variants is None:
+                variants = self.variants[key, device] = _Variants(maps, lambda made: self._entry(passed, kernel, made))
+            if plain is not None:
+                variants.plain = self._entry(passed, plain)
+            select = _selector(variants, len(self.code.formats), [passed[number] for number in maps.used])
+        table[key] = (*self._entry(passed, kernel)[:-1], select)
 
-    def _maker(self, passed: list[int], kernel: Any, maps: Sequence[bytes]) -> Callable[[], tuple]:
-        attributes = attributes_of(kernel.metadata)
-        return lambda: make_frame(self.layout, passed, attributes, maps)
+    def _entry(self, passed: list[int], kernel: Any, maps: Sequence[bytes] = ()) -> Entry:
+        """What the generated function launches a kernel with."""
+        metadata = kernel.metadata
+        attributes, block = attributes_of(metadata), block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
+        return [], block, metadata.num_ctas, address(kernel.function), partial(make_frame, self.layout, passed, attributes, maps), kernel, None
+
+
+class _Variants(dict):
+    """The entries of a kernel that takes tensor maps, by the values that these depend on: its own with the maps for these, or, where there
+    can be none, `plain`. They are made when they are looked up."""
+
+    def __init__(self, maps: TensorMaps, entry: Callable[[Sequence[bytes]], Entry]):
+        super().__init__()
+        self.maps, self.entry = maps, entry
+        self.plain: Entry | None = None
+
+    def __missing__(self, key: tuple[int, ...]) -> Entry:
+        try:
+            found = self.entry(self.maps.of_key(key))
+        except TensorMapError:
+            if self.plain is None:
+                raise KeyError(key) from None
+            found = self.plain
+        if len(self) >= MAX_CACHED:
+            self.clear()
+        self[key] = found
+        return found
 
 
 def _captured(fn: KernelFunction, scope: dict[str, Any]) -> list[str]:
@@ -207,8 +235,8 @@ def _captured(fn: KernelFunction, scope: dict[str, Any]) -> list[str]:
     return checks
 
 
-def _selector(frames: dict[tuple, Any], count: int, used: list[int]) -> Callable[..., Any]:
-    """A function of `count` values that looks `frames` up by those of the numbers `used`; it raises KeyError."""
+def _selector(variants: _Variants, count: int, used: list[int]) -> Callable[..., Entry]:
+    """A function of `count` values that looks `variants` up by those of the numbers `used`; it raises KeyError."""
     parameters = ", ".join(f"v{i}" for i in range(count))
     key = "".join(f"v{i}, " for i in used)
-    return eval(f"lambda {parameters}: frames[({key})]", {"frames": frames})
+    return eval(f"lambda {parameters}: variants[({key})]", {"variants": variants})

@@ -1,9 +1,9 @@
 """Tensor maps (CUtensorMap): what TMA must know of an array, made on the host for the descriptors of a kernel.
 
 The compiler leaves `tma_descriptors` in a kernel's metadata: for each of the parameters of 128 bytes that follow the others, expressions
-over those for the array's address, shape and strides (`compiler/analysis/host_values.py`), and the box that the kernel's copies move. A map
-is made when arguments are seen for the first time; launches with the same ones find it in a dictionary. Where TMA's rules forbid one,
-`@jit` launches a kernel that was compiled with `tma=False`.
+over those for the array's address, shape and strides (`compiler/analysis/host_values.py`), conditions that they must meet, and the box that
+the kernel's copies move. A map is made when arguments are seen for the first time; launches with the same ones find it in a dictionary.
+Where TMA's rules forbid one, or a condition does not hold, a kernel is launched that was compiled with `tma=False`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ class TensorMaps:
 
     def __init__(self, kernel: str, descriptors: Sequence[dict[str, Any]], kinds: Sequence[str], names: Sequence[str], encode: Encode):
         self.kernel, self.descriptors, self.names, self.encode = kernel, descriptors, names, encode
-        texts = [text for d in descriptors for text in (d["base"], *d["shape"], *d["strides"])]
+        conditions = list(dict.fromkeys(text for d in descriptors for text in d.get("conditions", ())))
+        texts = [*conditions, *(text for d in descriptors for text in (d["base"], *d["shape"], *d["strides"]))]
         self.used = sorted({int(number) for text in texts for number in re.findall(r"\ba(\d+)\b", text)})
         self.unsigned = {number: int(kinds[number][1:]) for number in self.used if re.fullmatch(r"u(8|16|32|64)", kinds[number])}
+        self.conditions = [(text, _compiled([text])) for text in conditions]
         self.code = [[_compiled(part) for part in ([d["base"]], d["shape"], d["strides"])] for d in descriptors]
         self.made: dict[tuple[int, ...], tuple[bytes, ...]] = {}
 
@@ -47,7 +49,10 @@ class TensorMaps:
 
     def of(self, values: Sequence[Any]) -> tuple[bytes, ...]:
         """The maps for the values of the kernel's parameters. Raises TensorMapError, naming the argument."""
-        key = self.key(values)
+        return self.of_key(self.key(values))
+
+    def of_key(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
+        """The maps for values that have this key."""
         found = self.made.get(key)
         if found is None:
             if len(self.made) >= MAX_CACHED:
@@ -60,6 +65,9 @@ class TensorMaps:
         for number, value in zip(self.used, key, strict=True):
             bits = self.unsigned.get(number)
             scope[f"a{number}"] = wrap(value, bits) if bits else value
+        for text, code in self.conditions:
+            if eval(code, scope) != [True]:
+                raise TensorMapError(f"kernel {self.kernel} was compiled for arguments with {self._named(text)}")
         out = []
         for descriptor, code in zip(self.descriptors, self.code, strict=True):
             (base,), shape, strides = (eval(c, scope) for c in code)
@@ -86,7 +94,10 @@ class TensorMaps:
         if descriptor["stores"] and shape[-1] * size % 16:
             # The H200 then writes beyond the array, up to the end of the last 16 bytes.
             raise self._error(descriptor, f"its rows of {shape[-1] * size} bytes, which are stored, are no multiple of 16 bytes")
-        return self.encode(descriptor, base, shape, [stride * size for stride in strides])
+        try:
+            return self.encode(descriptor, base, shape, [stride * size for stride in strides])
+        except RuntimeError as e:
+            raise self._error(descriptor, str(e)) from e
 
     def _error(self, descriptor: dict[str, Any], what: str) -> TensorMapError:
         return TensorMapError(f"kernel {self.kernel}: the tensor descriptor of {self._named(descriptor['base'])} cannot be used: {what}")

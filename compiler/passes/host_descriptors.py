@@ -2,7 +2,7 @@
 
 Before: `tile.make_descriptor` in kernels without calls.
 After, on targets with TMA: where base, shape and strides are computed from the kernel's arguments alone, the kernel has one more argument
-of the descriptor's type, with the attribute `tile.descriptor` that says how to make it (see `_recipe`), and the loads, stores and
+of the descriptor's type, with the attribute `tile.descriptor` that says how to make it (see `add_descriptor`), and the loads, stores and
 reductions that TMA can do use that. All other users keep the `tile.make_descriptor`, and `tile-lower-descriptors` turns them into plain
 accesses.
 
@@ -27,10 +27,9 @@ from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
 
 from .building import collect, i32_attr, is_public, walk
+from .descriptor_arguments import FLOATS, add_descriptor, told_element
 from .registry import register
 
-# The element type that TMA is told. It moves bits; only reductions and NaN padding interpret them.
-_FLOATS = {"f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}
 _COORDINATE_BYTES = 16
 _LOAD, _STORE, _REDUCE = "tile.descriptor_load", "tile.descriptor_store", "tile.descriptor_reduce"
 _PLAIN_READS = frozenset({"tile.load", "tile.descriptor_gather", "tile.atomic_load", "tile.atomic_poll"})
@@ -74,7 +73,6 @@ class _Function:
 
     def __init__(self, function: ir.Operation):
         self.function = function
-        self.block = function.regions[0].blocks[0]
         self.accesses: dict[ir.Value | None, _Accesses] = {}
         self.has_atomics = False
         self.axis = AxisAnalysis()
@@ -134,22 +132,14 @@ class _Function:
             recipe["stores"] = ir.UnitAttr.get(op.context)
         if self.accesses[base].reads and self.accesses[base].writes:
             recipe["reads_back"] = ir.UnitAttr.get(op.context)
-        argument = self.block.add_argument(value.type, op.location)
+        argument = add_descriptor(self.function, value.type, recipe, op.location)
         for user in users:
             user.operands[0] = argument
-        types = [a.type for a in self.block.arguments]
-        attributes = list(self.function.attributes["arg_attrs"]) if "arg_attrs" in self.function.attributes else []
-        attributes += [ir.DictAttr.get({}, op.context)] * (len(types) - 1 - len(attributes))
-        attributes.append(ir.DictAttr.get({"tile.descriptor": ir.DictAttr.get(recipe, op.context)}, op.context))
-        self.function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, op.context)
-        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], op.context))
 
 
 def _recipe(op: ir.Operation) -> dict[str, ir.Attribute] | None:
-    """Return how the host makes a descriptor: `base` (address), `shape` and `strides` (elements; without the last, which is 1) as
-    expressions over the arguments (`host_expression`), `padding`; later `element`, `argument` (the number of the one that the base comes
-    from), `stores` if not only loads use it, and `reads_back` if the kernel also loads what it stores there. None if the host cannot, or
-    TMA has no box for the block."""
+    """Return what is known now of how the host makes a descriptor (see `add_descriptor`), or None if it cannot, or TMA has no box for the
+    block."""
     shape, element, _ = tile.desc_info(op.results[0].type)
     base, *rest = op.operands
     rank = len(shape)
@@ -161,7 +151,7 @@ def _recipe(op: ir.Operation) -> dict[str, ir.Attribute] | None:
         return None
     texts = [ir.StringAttr.get(text, op.context) for text in expressions]
     nan = "padding" in op.attributes and "nan" in str(op.attributes["padding"])
-    if nan and str(element) not in _FLOATS:
+    if nan and str(element) not in FLOATS:
         return None
     return {
         "base": texts[0],
@@ -177,7 +167,7 @@ def _reduction_element(op: ir.Operation) -> str | None:
     kind = tile.enum_value(op.attributes["kind"])
     told = _REDUCTIONS.get(kind, {}).get(element.width)
     if told == "":
-        return str(element) if str(element) in _FLOATS else None
+        return str(element) if str(element) in FLOATS else None
     return told if isinstance(element, ir.IntegerType) else None
 
 
@@ -191,4 +181,4 @@ def _element_of(op: ir.Operation, users: list[ir.Operation]) -> str | None:
         return told.pop()
     if "tile.round_tf32" in op.attributes:
         return "tf32"
-    return _FLOATS.get(str(element), f"u{max(8, element.width)}")
+    return told_element(element)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,23 @@ from tilewright.compiler.backends.nvidia import pipeline, tensor_maps
 from tilewright.compiler.frontend import build_module
 from tilewright.compiler.lowering.lower import lower_to_llvm
 from tilewright.dialects import context
-from tilewright.runtime.tensor_maps import TensorMaps
+from tilewright.runtime.tensor_maps import TensorMapError, TensorMaps
 
 WARPGROUP = 128
 
 
-def passes_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any], arch: int = 90, **options: Any) -> tuple[Any, Any]:
-    """(module with shared memory and barriers placed, options). Pointers and integers of the signature count as multiples of 16."""
+def passes_of(
+    kernel: Any, signature: dict[str, str], constants: dict[str, Any], arch: int = 90, unaligned: Sequence[str] = (), **options: Any
+) -> tuple[Any, Any]:
+    """(module with shared memory and barriers placed, options). Pointers and integers of the signature but the `unaligned` ones count as
+    multiples of 16."""
     target = GPUTarget("cuda", arch, 32)
     backend = make_backend(target)
     parsed = backend.parse_options(options)
     names = kernel.arg_names
     full = {name: "constexpr" if name in constants else signature[name] for name in names}
-    attrs = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if full[name] == "i32" or full[name].startswith("*")}
+    aligned = [name not in unaligned and (full[name] == "i32" or full[name].startswith("*")) for name in names]
+    attrs = {(i,): [["tt.divisibility", 16]] for i, is_aligned in enumerate(aligned) if is_aligned}
     module = build_module(kernel, full, constants, attrs, parsed, target)
     compilation = Compilation(target, parsed, {}, lambda: None)
     nvidia._make_ttir(module, {}, compilation)
@@ -44,11 +49,13 @@ def run_kernel(
     types: dict[str, str],
     seed: int | None = None,
     **options: Any,
-) -> None:
-    """Run every program of the grid in turn. `arguments` in the order of the kernel's parameters; arrays are changed in place. `types` is
-    the signature of the arrays and whatever else is no i32. With a `seed` warpgroups run apart, in turns that it chooses."""
+) -> bool:
+    """Run every program of the grid in turn; return whether the kernel took tensor maps: like the runtime, this compiles it without TMA
+    for arguments that need that. `arguments` in the order of the kernel's parameters; arrays are changed in place. `types` is the
+    signature of the arrays and whatever else is no i32. With a `seed` warpgroups run apart, in turns that it chooses."""
     signature = {name: types.get(name, "i32") for name in arguments}
-    module, parsed = passes_of(kernel, signature, constants, **options)
+    unaligned = [name for name, value in arguments.items() if isinstance(value, int) and value % 16]
+    module, parsed = passes_of(kernel, signature, constants, unaligned=unaligned, **options)
     maps = TensorMaps(kernel.__name__, tensor_maps.descriptors(module.operation), [*signature.values()], [*signature], _encode)
     lowered = lower_to_llvm(module, GPUTarget("cuda", parsed.capability, 32), parsed)
     with context():
@@ -59,7 +66,11 @@ def run_kernel(
         simulator.grid = (*grid, 1, 1)[:3]
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
             simulator.program = (x, y, z)
-            simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))
+            try:
+                simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))
+            except TensorMapError:
+                return run_kernel(kernel, grid, arguments, constants, types, seed, **{**options, "tma": False})
+    return bool(maps.descriptors)
 
 
 def _encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> TensorMap:

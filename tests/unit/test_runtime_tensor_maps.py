@@ -92,7 +92,7 @@ def test_generated_code_launches_known_arguments(gpu, monkeypatch):
     ],
 )
 def test_rules_of_tma(gpu, x, m, n, text):
-    """Where they are broken, `@jit` launches a kernel without TMA; the kernel itself says what is wrong."""
+    """Where they are broken, a kernel without TMA is launched."""
     launch = jit(kernel)
     arguments = Tensor(x, "float16"), Tensor(4096, "float16"), m, n
     plain = launch[(1,)](*arguments, B=64)
@@ -100,8 +100,46 @@ def test_rules_of_tma(gpu, x, m, n, text):
     aligned = launch[(1,)](Tensor(4096, "float16"), Tensor(4096, "float16"), 128, 256, B=64)
     assert aligned.metadata.tma and len(gpu.launches[-1]["maps"]) == 2
     assert launch[(1,)](*arguments, B=64) is plain
-    with pytest.raises(ValueError, match=text):
-        aligned[(1,)](*arguments, 64)
+    with pytest.raises(TensorMapError, match=text):
+        aligned.run.maps.of([*(getattr(a, "pointer", a) for a in arguments)])
+    aligned[(1,)](*arguments, 64)
+    assert not gpu.launches[-1]["kernel"].metadata.tma and not gpu.launches[-1]["maps"]
+
+
+def refuse(self, *_):
+    raise AssertionError("the general path")
+
+
+def test_generated_code_chooses_the_variant(gpu, monkeypatch):
+    """The kernel without TMA is as cheap to launch as the other; maps of new arrays are made on the way."""
+    launch = jit(kernel)
+    y = Tensor(65536, "float16")
+    by_tma = launch[(1,)](Tensor(4096, "float16"), y, 128, 256, B=64)
+    plain = launch[(1,)](Tensor(4096, "float16"), y, -16, 256, B=64)
+    assert by_tma.metadata.tma and not plain.metadata.tma
+    monkeypatch.setattr(type(launch), "launch", refuse)
+    for x, m, kernel_ in ((8192, 128, by_tma), (4096, -16, plain), (8192, -32, plain), (4096, 128, by_tma), (12288, 160, by_tma)):
+        assert launch[(1,)](Tensor(x, "float16"), y, m, 256, B=64) is kernel_
+        assert gpu.launches[-1]["kernel"] is kernel_ and gpu.launches[-1]["values"] == [x, 65536, m, 256]
+        assert bases(gpu.launches[-1])[:1] == ([x] if kernel_ is by_tma else [])
+
+
+def test_conditions(gpu, monkeypatch):
+    """What a kernel was compiled for decides like TMA's rules."""
+    recipe = {**LOAD, "conditions": ["a2 > 0", "a2 % 128 == 0"]}
+    monkeypatch.setattr(jit_module, "compile", fake_compile(gpu.compiled, [recipe]))
+    launch = jit(kernel)
+    x = Tensor(4096, "float16")
+    for m, tma in ((128, True), (144, False), (256, True), (160, False), (-128, False)):
+        assert launch[(1,)](x, x, m, 256, B=64).metadata.tma == tma
+    assert [options.get("tma", True) for _, options in gpu.compiled] == [True, False]
+    with pytest.raises(TensorMapError, match=r"kernel was compiled for arguments with m % 128 == 0"):
+        launch[(1,)](x, x, 128, 256, B=64).run.maps.of([4096, 4096, 144, 256])
+
+
+def test_a_map_that_the_driver_refuses(gpu, monkeypatch):
+    monkeypatch.setattr(gpu, "encode_tensor_map", lambda *_: (_ for _ in ()).throw(RuntimeError("cuTensorMapEncodeTiled: invalid value")))
+    assert not jit(kernel)[(1,)](Tensor(4096, "float16"), Tensor(4096, "float16"), 128, 256, B=64).metadata.tma
 
 
 def test_rows_that_are_stored_end_with_16_bytes():
@@ -164,7 +202,7 @@ def test_descriptors_made_on_the_host(gpu, monkeypatch):
             assert gpu.launches[-1]["values"] == [base, rows, 256, 256, 1, 65536, 64, 256, 256, 1, 7]
             assert bases(gpu.launches[-1]) == [base]
     assert gpu.encoded == [(4096, (128, 256), (512,)), (8192, (128, 256), (512,)), (4096, (160, 256), (512,))]
-    assert len(general) == 3
+    assert len(general) == 1
     kernels = {launch[(2,)](descriptor(4096, 128, block), descriptor(65536, 64), 7, B=64) for block in ((64, 64), (32, 64)) * 2}
     assert len(kernels) == 2
     padded = descriptor(4096, 128)

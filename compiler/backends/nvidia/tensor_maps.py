@@ -13,8 +13,8 @@ from tilewright.dialects import context, tile, tilegpu
 
 def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
     """An entry for each descriptor parameter of the kernel, in order, of plain data: `base`, `shape` and `strides` as expressions over the
-    parameters (see `tile-host-descriptors`), `element`, `padding`, whether the kernel `stores` through it, and the `box` and `swizzle`
-    (bytes) of a copy.
+    parameters (see `add_descriptor`), `element`, `padding`, whether the kernel `stores` through it, `conditions` that the parameters must
+    meet, and the `box` and `swizzle` (bytes) of a copy.
 
     Holds once descriptors have layouts (`tilegpu-place-descriptors`).
     """
@@ -36,5 +36,7 @@ def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
     rows = ir.IntegerAttr(recipe["rows"]).value if "rows" in recipe else MAX_BOX
     boxes = tma_boxes(shared_of(tilegpu.buffer_type(shape, element, layout)), max(8, element.width), rows)
     texts = {name: ir.StringAttr(recipe[name]).value for name in ("base", "element", "padding")}
-    lists = {name: [ir.StringAttr(text).value for text in recipe[name]] for name in ("shape", "strides")}
+    lists = {
+        name: [ir.StringAttr(text).value for text in recipe[name]] if name in recipe else [] for name in ("shape", "strides", "conditions")
+    }
     return {**texts, **lists, "stores": "stores" in recipe, "box": list(boxes.box), "swizzle": boxes.swizzle}

@@ -1,0 +1,160 @@
+"""Boxes: which tensors of pointers under which masks are a box of a strided array, as TMA copies it.
+
+The array is the compiler's own choice: it begins at an argument, plus what the host can add to that. A dimension of the tensor that its
+mask bounds ends where the mask does, at an index that the host knows; the others end as far away as TMA allows, since the kernel accesses
+whatever lies there. What moves a box by no multiple of its own strides has a dimension of size 1 to itself, for instance the batch in
+`x + batch * stride_b + row * stride_r + column`.
+
+TMA reads zeros at negative coordinates, so they must be proven not to occur, or be what the mask excludes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from .affine import Affine, Bound, Forms
+from .polynomial import ONE, ZERO, Monomial, Polynomial, quotient
+
+_TMA_BYTES = 16
+_MAX_RANK = 5
+#: Strides of so many bytes take 2^31 steps beyond the memory of any GPU, so that coordinates along them fit into 32 bits.
+_WIDE_BYTES = 128
+#: The largest factor of what moves a box along its contiguous dimension, whose coordinates count elements within a row.
+_MAX_STEP = 4096
+
+
+@dataclass
+class Dimension:
+    """One dimension of an array, and the box's place in it: `stride` in elements; `size` and first `coordinate` of the box; the array's
+    `extent`, None without bound; `from_zero`: the mask excludes negative indices. `axis` is the tensor's dimension, None if it has none."""
+
+    stride: Polynomial
+    size: int = 1
+    coordinate: Polynomial = ZERO
+    extent: Polynomial | None = None
+    from_zero: bool = False
+    axis: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the mask says what the coordinate is."""
+        return self.extent is not None or self.from_zero
+
+
+@dataclass(frozen=True)
+class Box:
+    """The array begins `base` elements behind `argument`. Its dimensions, outermost first, are those that only move the box, then the
+    tensor's own, of which the last is contiguous. All that depends on `conditions`, expressions of the host over the arguments."""
+
+    argument: ir.Value
+    base: Polynomial
+    dimensions: list[Dimension]
+    conditions: list[str]
+
+
+def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_bytes: int) -> Box | None:
+    """Return what an access through a tensor of pointers covers as a box, or None if it is none that TMA could copy."""
+    found = forms.pointers(pointers)
+    bounds = [] if mask is None else forms.bounds(mask)
+    if found is None or bounds is None or forms.argument_divisibility(found[0]) % _TMA_BYTES:
+        return None
+    argument, affine = found
+    own = [Dimension(step, size, axis=d) for d, (step, size) in enumerate(zip(affine.steps, pointers.type.shape, strict=True))]
+    own.sort(key=lambda dim: dim.stride == ONE)
+    if own[-1].stride != ONE or any(not _is_stride(forms, dim.stride, element_bytes) for dim in own[:-1]):
+        return None
+    if not all(_bound(forms, dim, [b for b in bounds if b.dim == dim.axis]) for dim in own):
+        return None
+    placed = _place(forms, affine, own, element_bytes)
+    if placed is None:
+        return None
+    base, dimensions = placed
+    conditions = _conditions(forms, dimensions, element_bytes)
+    return None if conditions is None else Box(argument, base, dimensions, list(dict.fromkeys(conditions)))
+
+
+def _is_stride(forms: Forms, stride: Polynomial, element_bytes: int) -> bool:
+    """Whether a stride may be one of a tensor map: known to the host, and known to be a multiple of 16 bytes."""
+    return bool(stride.terms) and forms.is_host(stride) and forms.divisibility(stride) * element_bytes % _TMA_BYTES == 0
+
+
+def _bound(forms: Forms, dim: Dimension, bounds: list[Bound]) -> bool:
+    """Take what the mask says of a dimension; return whether it is a range of indices whose end the host knows."""
+    upper = {b.distance for b in bounds if b.upper}
+    lower = {b.distance for b in bounds if not b.upper}
+    if len(upper) > 1 or len(lower) > 1:
+        return False
+    # index + distance < 0 where the coordinate, index + `coordinate`, is less than the extent.
+    distance = next(iter(upper), ZERO)
+    if lower:
+        dim.from_zero, dim.coordinate = True, lower.pop()
+    elif upper:
+        dim.coordinate = distance.split(forms.is_host_term)[1]
+    if upper:
+        dim.extent = dim.coordinate - distance
+        return forms.is_host(dim.extent)
+    return True
+
+
+def _place(forms: Forms, affine: Affine, own: list[Dimension], element_bytes: int) -> tuple[Polynomial, list[Dimension]] | None:
+    """Write the offset of the tensor's first element as what the host adds to the argument and coordinates along dimensions, more of
+    them where need be. Return both, or None."""
+    rest = affine.start
+    for dim in own:
+        rest = rest - dim.coordinate * dim.stride
+    base, moving = rest.split(forms.is_host_term)
+    free = [dim for dim in own[:-1] if not dim.is_bounded and len(dim.stride.terms) == 1]
+    free.sort(key=lambda dim: (-len(dim.stride.terms[0][0]), -dim.stride.terms[0][1]))
+    moves: dict[Polynomial, Dimension] = {}
+    for term in moving.terms:
+        for dim in free:
+            steps = quotient(term, dim.stride.terms[0])
+            if steps is not None:
+                dim.coordinate = dim.coordinate + Polynomial((steps,))
+                break
+        else:
+            stride, steps = _parted(forms, term)
+            if stride.number is not None and 0 < stride.number <= _MAX_STEP and not own[-1].is_bounded:
+                own[-1].coordinate = own[-1].coordinate + Polynomial((term,))
+            elif _is_stride(forms, stride, element_bytes):
+                dim = moves.setdefault(stride, Dimension(stride))
+                dim.coordinate = dim.coordinate + steps
+            else:
+                return None
+    dimensions = [*moves.values(), *own]
+    return (base, dimensions) if len(dimensions) <= _MAX_RANK else None
+
+
+def _parted(forms: Forms, term: tuple[Monomial, int]) -> tuple[Polynomial, Polynomial]:
+    """Return the factor of a term that the host can compute, and the one that it cannot."""
+    monomial, coefficient = term
+    known = tuple(n for n in monomial if forms.is_host_term((n,)))
+    return Polynomial(((known, coefficient),)), Polynomial(((tuple(n for n in monomial if n not in known), 1),))
+
+
+def _conditions(forms: Forms, dimensions: list[Dimension], element_bytes: int) -> list[str] | None:
+    """Return the conditions under which all coordinates are right, or None if they cannot be shown to be."""
+    out: list[str] = []
+    for dim in dimensions:
+        out += forms.remainder_conditions(dim.coordinate)
+        if not dim.from_zero and not forms.is_not_negative(dim.coordinate, out):
+            return None
+        if dim.extent is not None and not _holds(forms, dim.extent, 1, out):
+            return None
+        if dim is not dimensions[-1]:
+            least = -(-_WIDE_BYTES // element_bytes) if dim.coordinate.terms else 1
+            if not _holds(forms, dim.stride, least, out):
+                return None
+        elif forms.divisibility(dim.coordinate) * element_bytes % _TMA_BYTES:
+            return None  # the H200 refuses such a coordinate
+    return out
+
+
+def _holds(forms: Forms, polynomial: Polynomial, least: int, conditions: list[str]) -> bool:
+    """Whether a polynomial of the host is at least a number: by itself, or under a condition, which is added."""
+    if polynomial.number is not None:
+        return polynomial.number >= least
+    conditions.append(f"{forms.text(polynomial)} >= {least}")
+    return True
