@@ -32,7 +32,7 @@ from .argument_code import ArgumentCode
 from .launch import Packing, address, attributes_of, block_bytes, make_frame, packing
 from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 
-#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, what chooses another entry by the values or None)
+#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, what chooses another entry by the values).
 Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Callable[..., tuple] | None]
 
 #: Options that are parameters of the generated function; any other is found in `**options`, and is part of the key if there is one.
@@ -196,7 +196,15 @@ class FastLauncher:
         """What the generated function launches a kernel with."""
         metadata = kernel.metadata
         attributes, block = attributes_of(metadata), block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        return [], block, metadata.num_ctas, address(kernel.function), partial(make_frame, self.layout, passed, attributes, maps), kernel, None
+        return (
+            [],
+            block,
+            metadata.num_ctas,
+            address(kernel.function),
+            partial(make_frame, self.layout, passed, attributes, maps),
+            kernel,
+            None,
+        )
 
 
 class _Variants(dict):

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from tilewright.dialects import tile
-
 from .axis_info import low_bit
 from .host_values import host_expression
 from .polynomial import ONE, ZERO, Monomial, Polynomial

@@ -13,7 +13,7 @@ TMA does not see what the kernel itself has written before, so what the kernel m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mlir import ir
 
@@ -28,7 +28,7 @@ from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
 
-from .building import Builder, collect, defining, i32_array, i32_attr, is_public, is_zero, walk
+from .building import Builder, collect, i32_array, i32_attr, is_public, is_zero, walk
 from .descriptor_arguments import add_descriptor, told_element
 from .registry import register
 
@@ -37,7 +37,7 @@ _UNBOUNDED = 1 << 31
 _MIN_ROW_BYTES = 16
 
 
-@register("tile-pointer-boxes", only_for=("tile.dot",))
+@register("tile-pointer-boxes", only_for=("tile.dot", "tile.dot_scaled"))
 def pointer_boxes(module: ir.Operation, *, target: str = "cuda:80", num_warps: int = 4, num_ctas: int = 1) -> None:
     """Run on a module; see the file's docstring."""
     machine = Machine(target, num_warps, 32, num_ctas)
@@ -58,7 +58,7 @@ def _rewrite(function: ir.Operation, machine: Machine) -> None:
     if None in written:
         return
     forms = Forms(function)
-    boxes = [_box(forms, load, written) for load in loads]
+    boxes = [_box(forms, load, written, machine) for load in loads]
     parents = [key(load.parent.operation) for load in loads]
     failed = {parent for parent, box in zip(parents, boxes, strict=True) if box is None}
     if not loops.keys() - failed:
@@ -75,21 +75,28 @@ def _rewrite(function: ir.Operation, machine: Machine) -> None:
 
 
 def _operands_in_memory(ops: list[ir.Operation], machine: Machine) -> list[ir.Operation]:
-    """Return the loads through pointers that only wgmmas use, in program order."""
-    wgmmas = {key(op) for op in ops if op.name == "tile.dot" and plan_dot(op, machine).kind == "wgmma"}
-    return [op for op in ops if op.name == "tile.load" and isinstance(op.results[0].type, ir.RankedTensorType) and _goes_to(op.results[0], wgmmas)]
+    """Return the loads through pointers that wgmmas use, in program order."""
+    loads = [op for op in ops if op.name == "tile.load" and isinstance(op.results[0].type, ir.RankedTensorType)]
+    return [load for load in loads if any(_is_wgmma(user, machine) for user, _ in _users(load.results[0]))]
 
 
-def _goes_to(value: ir.Value, dots: set[int]) -> bool:
-    """Whether a value is used, as it is or transposed, and only as an operand of these dots."""
-    users = [use.owner.operation for use in value.uses]
-    return bool(users) and all(
-        (_goes_to(user.results[0], dots)) if user.name == "tile.trans" else key(user) in dots and user.operands[2] != value
-        for user in users
-    )
+def _is_wgmma(op: ir.Operation, machine: Machine) -> bool:
+    return op.name == "tile.dot" and plan_dot(op, machine).kind == "wgmma"
 
 
-def _box(forms: Forms, load: ir.Operation, written: set[ir.Value | None]) -> Box | None:
+def _users(value: ir.Value, order: tuple[int, ...] | None = None) -> Iterator[tuple[ir.Operation, int | None]]:
+    """Yield the operations that use a value, as it is or transposed, each with the dimension of the value that is K there (None: it is no
+    operand of a dot). `order`: the dimensions of what `value` was made of by transposition."""
+    order = order or tuple(range(value.type.rank))
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "tile.trans":
+            yield from _users(user.results[0], tuple(order[d] for d in ir.DenseI32ArrayAttr(user.attributes["order"])))
+        else:
+            yield user, order[1 - use.operand_number] if user.name == "tile.dot" and use.operand_number < 2 else None
+
+
+def _box(forms: Forms, load: ir.Operation, written: set[ir.Value | None], machine: Machine) -> Box | None:
     """Return the box that a load covers if TMA can load it in its place, or None."""
     pointer, *rest = load.operands
     mask = rest[0] if rest else None
@@ -101,30 +108,14 @@ def _box(forms: Forms, load: ir.Operation, written: set[ir.Value | None]) -> Box
         return None
     size = element_bytes(type_.element_type)
     box = box_of(forms, pointer, mask, size)
-    if box is None or not _suits_wgmma(load, box, size):
+    if box is None:
         return None
+    for user, axis in _users(load.results[0]):
+        # wgmma reads types of other than 16 bits as TMA leaves them if they are contiguous along K.
+        if axis is None or not _is_wgmma(user, machine) or (size != 2 and axis != box.dimensions[-1].axis):
+            return None
     shape = tuple(dim.size for dim in box.dimensions)
     return box if shape[-1] * size >= _MIN_ROW_BYTES and tma_layout(shape, 8 * size, True) is not None else None
-
-
-def _suits_wgmma(load: ir.Operation, box: Box, size: int) -> bool:
-    """Whether wgmma can read the tile as TMA leaves it: types of other than 16 bits have to be contiguous along K."""
-    if size == 2:
-        return True
-    return all(axis == box.dimensions[-1].axis for axis in _k_axes(load.results[0]))
-
-
-def _k_axes(value: ir.Value) -> list[int]:
-    """Return the dimension of a value that is K for each dot that uses it, transposed or not."""
-    out = []
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name == "tile.trans":
-            order = list(ir.DenseI32ArrayAttr(user.attributes["order"]))
-            out += [order[axis] for axis in _k_axes(user.results[0])]
-        else:
-            out.append(1 - use.operand_number)
-    return out
 
 
 # Rewriting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from kernel_harness import run_kernel
 
 import tilewright
+import tilewright.compiler
 import tilewright.language as tl
 from tilewright.backends.compiler import GPUTarget
 
@@ -110,19 +113,18 @@ def both(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], out: str
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "k", "pad", "tma"),
+    ("m", "n", "k", "pad", "stages", "tma"),
     [
-        (128, 64, 80, 0, True),
-        (192, 192, 144, 16, True),
-        (64, 64, 16, 0, False),  # rows of 32 bytes: their number might not fit into a coordinate
-        (64, 64, 16, 48, True),
-        (80, 64, 64, 0, False),
-        (64, 80, 64, 0, False),
-        (64, 64, 0, 64, False),
+        (128, 64, 80, 0, 3, True),
+        (64, 128, 80, 16, 1, True),
+        (64, 64, 16, 48, 3, True),
+        (64, 64, 16, 0, 3, False),  # rows of 32 bytes: their number might not fit into a coordinate
+        (80, 64, 32, 64, 3, False),
+        (64, 80, 32, 64, 3, False),
+        (64, 64, 0, 64, 3, False),
     ],
 )
-@pytest.mark.parametrize("stages", [1, 3])
-def test_matmul(m, n, k, pad, tma, stages):
+def test_matmul(m, n, k, pad, stages, tma):
     rng = np.random.default_rng(m + n + k)
     a, b = values(rng, m, k + pad), values(rng, k + 1, n + pad)
     arguments = {"A": a, "B": b, "C": np.full((m, n), 7, np.float16), "M": m, "N": n, "K": k}
@@ -151,7 +153,9 @@ def test_matmul_of_transposed_matrices(order):
     assert used and np.abs(c - want).max() < 0.1
 
 
-@pytest.mark.parametrize(("start", "stride", "tma"), [(0, 64, True), (64, 64, True), (3, 64, False), (64 * 63, -64, False), (0, 0, False), (0, 68, False)])
+@pytest.mark.parametrize(
+    ("start", "stride", "tma"), [(0, 64, True), (64, 64, True), (3, 64, False), (64 * 63, -64, False), (0, 0, False), (0, 68, False)]
+)
 def test_other_bases_and_strides(start, stride, tma):
     rng = np.random.default_rng(5)
     a, b = values(rng, 70, 64), values(rng, 64, 64)
@@ -162,7 +166,7 @@ def test_other_bases_and_strides(start, stride, tma):
     assert used == tma and np.abs(c - rows.astype(np.float32) @ b).max() < 0.1
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 64), (80, 72, 104), (48, 56, 24)])
+@pytest.mark.parametrize(("m", "n", "k"), [(80, 80, 112), (48, 64, 64), (48, 48, 24)])
 def test_masks(m, n, k):
     rng = np.random.default_rng(6)
     a, b = values(rng, m, k), values(rng, k, n)
@@ -180,7 +184,9 @@ def test_attention(mask, s, heads_first):
     z, h, d = 2, 3, 64
     rng = np.random.default_rng(7)
     q, k, v = (values(rng, *((z, h, s, d) if heads_first else (z, s, h, d))) for _ in range(3))
-    strides = {f"s{x}{axis}": size for x in "qk" for axis, size in zip(("z", "h", "mn"["qk".index(x)]), _strides(q, heads_first), strict=True)}
+    strides = {
+        f"s{x}{axis}": size for x in "qk" for axis, size in zip(("z", "h", "mn"["qk".index(x)]), _strides(q, heads_first), strict=True)
+    }
     arguments = {"Q": q, "K": k, "V": v, "OUT": np.zeros_like(q), **strides, "H": h, "S": s}
     types = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
     grid = (-(-s // 64), z * h)
@@ -199,3 +205,37 @@ def test_attention(mask, s, heads_first):
 def _strides(x: np.ndarray, heads_first: bool) -> tuple[int, ...]:
     z, first, second, _ = (step // x.itemsize for step in x.strides)
     return (z, first, second) if heads_first else (z, second, first)
+
+
+@pytest.fixture(scope="module")
+def benchmark_kernels():
+    """The module of the benchmark's kernels, for Tilewright."""
+    path = Path(__file__).parents[2] / "benchmarks" / "kernels.py"
+    spec = importlib.util.spec_from_file_location("benchmark_kernels", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TW_IMPL", "tilewright")
+        spec.loader.exec_module(module)
+    return module
+
+
+GEMM = {"sak": 1, "sbn": 1, "scn": 1, "BM": 128, "BN": 256, "BK": 64, "G": 8}
+ATTENTION = {"D": 128, "BM": 128, "BN": 64, "CAUSAL": True}
+
+
+@pytest.mark.parametrize(("name", "constants", "copies"), [("matmul_kernel", GEMM, 2), ("attn_kernel", ATTENTION, 3)])
+@pytest.mark.parametrize(("arch", "tma"), [(90, True), (90, False), (80, True)])
+def test_what_the_benchmarks_are_made_of(benchmark_kernels, name, constants, copies, arch, tma):
+    kernel = getattr(benchmark_kernels, name)
+    types = {"sm": "fp32", **dict.fromkeys(("A", "Bp", "C", "Q", "K", "V", "O") if "D" in constants else ("A", "Bp", "C"), "*bf16")}
+    signature = {n: "constexpr" if n in constants else types.get(n, "i32") for n in kernel.arg_names}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(signature.values()) if kind not in ("constexpr", "fp32")}
+    source = tilewright.compiler.ASTSource(kernel, signature, constants, attrs)
+    options = {"num_warps": 8, "num_stages": 3, "tma": tma}
+    made = tilewright.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
+    ptx = made.asm["ptx"]
+    assert made.n_spills == 0 and not made.metadata.ptxas_warnings
+    by_tma = tma and arch == 90
+    assert len(made.metadata.tma_descriptors) == (copies if by_tma else 0)
+    assert ("cp.async.bulk.tensor" in ptx) == ("mbarrier.try_wait.parity" in ptx) == by_tma
+    assert ("cp.async.cg" in ptx) == (not by_tma)
