@@ -1,4 +1,4 @@
-"""Polynomials, and which loads are boxes of strided arrays under which conditions."""
+"""Polynomials, and which loads and stores are boxes of strided arrays under which conditions."""
 
 from __future__ import annotations
 
@@ -87,11 +87,23 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
             tl.store(p, a)
     if MODE == "written behind the loop":
         tl.store(p, acc.to(tl.float16))
-    tl.store(out + r[:, None] * 64 + c[None, :], acc)
+    if MODE == "counts":
+        tl.atomic_add(index, 1)
+    elif MODE == "adds":
+        acc += tl.load(out + r[:, None] * 64 + c[None, :])
+    o = out + r[:, None] * 64 + c[None, :]
+    if MODE == "clips":
+        tl.store(o, acc, mask=(r[:, None] < n) & (c[None, :] < n))
+    elif MODE == "clips anywhere":
+        tl.store(o, acc, mask=c[None, :] < n + 1)
+    elif MODE == "transposes":
+        tl.store(out + c[None, :] * 64 + r[:, None], acc)
+    else:
+        tl.store(o, acc)
 
 
 def recipes(mode: str, capability: int = 90) -> dict[str, str]:
-    """What becomes of the loads: the name of the pointer -> the fields of its descriptor, joined."""
+    """What becomes of loads and stores: the name of the pointer -> the fields of its descriptor, joined."""
     module = ttgir(product, ["*fp16", "*fp16", "*fp32", "*i32", "i32", "i32"], capability, upto="tile-pointer-boxes", MODE=mode)
     out = {}
     for function in collect(module.operation, "func.func"):
@@ -99,7 +111,7 @@ def recipes(mode: str, capability: int = 90) -> dict[str, str]:
             if "tile.descriptor" in attributes:
                 recipe = attributes["tile.descriptor"]
                 fields = [recipe[name] for name in ("base", "shape", "strides", "conditions")]
-                out["xy"[recipe["argument"].value]] = re.sub(r"2147483648", "inf", " ".join(str(f).replace('"', "") for f in fields))
+                out["xyo"[recipe["argument"].value]] = re.sub(r"2147483648", "inf", " ".join(str(f).replace('"', "") for f in fields))
     return out
 
 
@@ -136,7 +148,16 @@ PLAIN = "a0 [inf, inf] [a5] [a5 >= 64]"
 def test_boxes(mode, x):
     found = recipes(mode)
     # What goes to one loop's wgmmas goes there by TMA altogether, or not at all.
-    assert found == ({} if x is None else {"x": x, "y": "a1 [inf, inf] [64] []"})
+    assert found == ({} if x is None else {"x": x, "y": "a1 [inf, inf] [64] []", "o": "a2 [inf, inf] [64] []"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "out"),
+    [("counts", None), ("adds", None), ("clips", "a2 [a4, a4] [64] [a4 >= 1]"), ("clips anywhere", None), ("transposes", None)],
+)
+def test_stores(mode, out):
+    found = recipes(mode)
+    assert found.pop("o", None) == out and list(found) == ["x", "y"]
 
 
 def test_targets_without_wgmma_keep_pointers():
