@@ -347,7 +347,7 @@ class Forms:
 
     def _result_is_not_negative(self, op: ir.Operation, conditions: list[str]) -> bool:
         match op.name:
-            case "tile.program_id" | "tile.num_programs":
+            case "tile.program_id" | "tile.num_programs" | "tile.cluster_rank":
                 return True
             case "arith.divsi" | "arith.remsi":
                 divisor = self.scalar(op.operands[1])
@@ -358,7 +358,9 @@ class Forms:
                 return self.is_not_negative(self.scalar(op.operands[0]), conditions)
             case "arith.minsi":
                 return all(self.is_not_negative(self.scalar(v), conditions) for v in op.operands)
-            case "arith.maxsi":
+            case "arith.shrsi" | "arith.shrui":
+                return self.is_not_negative(self.scalar(op.operands[0]), conditions)
+            case "arith.maxsi" | "arith.andi":
                 for v in op.operands:
                     own: list[str] = []
                     if self.is_not_negative(self.scalar(v), own):

@@ -32,10 +32,10 @@ _UNBOUNDED = 1 << 31
 
 
 @register("tile-pointer-boxes", only_for=("tile.dot", "tile.dot_scaled"))
-def pointer_boxes(module: ir.Operation, *, target: str = "cuda:80", num_warps: int = 4, num_ctas: int = 1) -> None:
+def pointer_boxes(module: ir.Operation, *, target: str = "cuda:80", num_warps: int = 4) -> None:
     """Run on a module; see the file's docstring."""
-    machine = Machine(target, num_warps, 32, num_ctas)
-    if not machine.has_tma or num_ctas > 1:
+    machine = Machine(target, num_warps)
+    if not machine.has_tma:
         return
     for function in collect(module, "func.func"):
         if is_public(function):

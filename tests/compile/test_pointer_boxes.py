@@ -136,6 +136,15 @@ def test_matmul(m, n, k, pad, stages, tma):
     assert np.abs(c - want).max() < 0.1
 
 
+def test_matmul_of_clusters():
+    rng = np.random.default_rng(8)
+    a, b = values(rng, 128, 64), values(rng, 64, 64)
+    arguments = {"A": a, "B": b, "C": np.zeros((128, 64), np.float16), "M": 128, "N": 64, "K": 64}
+    arguments |= {"sam": 64, "sbk": 64, "scm": 64, "start": 0}
+    c, used = both(matmul, (1,), arguments, "C", {**TILE, "BM": 128, "sak": 1, "sbn": 1}, HALF, num_ctas=2)
+    assert used and np.abs(c - a.astype(np.float32) @ b).max() < 0.1
+
+
 @pytest.mark.parametrize("order", ["A.T", "B.T"])
 def test_matmul_of_transposed_matrices(order):
     rng = np.random.default_rng(4)

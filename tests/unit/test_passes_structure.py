@@ -104,7 +104,7 @@ def test_softmax_converts_nothing():
 
 
 def test_gemm_keeps_one_product_in_flight():
-    text = str(ttgir(gemm, [BF, BF, BF, "i32", "i32", "i32", "i32"], 90, num_warps=8, M=128, N=256, K=64, STAGES=3))
+    text = str(ttgir(gemm, [BF, BF, BF, "i32", "i32", "i32", "i32"], 90, num_warps=8, tma=False, M=128, N=256, K=64, STAGES=3))
     loop = body(text)
     steps = order(loop, "async_wait num = 1", "tilegpu.wgmma ", "async_copy", "async_commit", "wgmma_wait num = 1")
     assert steps == ["async_wait num = 1", "tilegpu.wgmma ", "async_copy", "async_copy", "async_commit", "wgmma_wait num = 1"]
@@ -127,7 +127,7 @@ def test_stages_shrink_to_fit_shared_memory():
 
 
 def test_attention_issues_both_products_together():
-    text = str(ttgir(attention, [BF, BF, BF, BF, "fp32", "i32"], 90, num_warps=8, num_stages=2, D=128, M=128, N=64))
+    text = str(ttgir(attention, [BF, BF, BF, BF, "fp32", "i32"], 90, num_warps=8, num_stages=2, tma=False, D=128, M=128, N=64))
     loop = body(text)
     steps = order(loop, "async_wait", "tilegpu.wgmma ", "async_copy", "wgmma_wait num = 1", "math.exp2", "wgmma_wait num = 0", "fp_to_fp")
     assert steps[:6] == ["async_wait", "tilegpu.wgmma ", "tilegpu.wgmma ", "async_copy", "async_copy", "wgmma_wait num = 1"]

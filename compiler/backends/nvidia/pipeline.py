@@ -29,16 +29,10 @@ def ttir(options: NvidiaOptions) -> list[Entry]:
         "tile-unroll-loops",
         "tile-order-programs",
         "tile-scalarize-pointers",
-        *_pointer_boxes(options),
+        *([("tile-pointer-boxes", {"target": _target(options), "num_warps": options.num_warps})] if options.tma else []),
         "loop-invariant-code-motion",
         "cse",
     ]
-
-
-def _pointer_boxes(options: NvidiaOptions) -> list[Entry]:
-    if not options.tma:
-        return []
-    return [("tile-pointer-boxes", {"target": _target(options), "num_warps": options.num_warps, "num_ctas": options.num_ctas})]
 
 
 def ttgir(options: NvidiaOptions) -> list[Entry]:
