@@ -325,10 +325,36 @@ class Forms:
 
     def is_not_negative(self, polynomial: Polynomial, conditions: list[str]) -> bool:
         """Whether a polynomial is never negative, under conditions on the arguments (expressions of the host), which are added."""
+        for monomial, coefficient in polynomial.terms:
+            for number in monomial if coefficient > 0 else ():
+                counted_down = self._counted_down(number)
+                if counted_down is not None:
+                    others = list(monomial)
+                    others.remove(number)
+                    factor = Polynomial(((tuple(others), coefficient),))
+                    rest = polynomial - factor * counted_down
+                    return self.is_not_negative(factor, conditions) and self.is_not_negative(rest, conditions)
         return all(
             coefficient > 0 and all(self._unknown_is_not_negative(self.unknowns[n], n, conditions) for n in monomial)
             for monomial, coefficient in polynomial.terms
         )
+
+    def _counted_down(self, number: int) -> Polynomial | None:
+        """Return num_programs - 1 - program_id, which is not negative, for the unknown that is the former, or None."""
+        programs = self._made_by(number, "tile.num_programs")
+        if programs is None:
+            return None
+        for other in range(len(self.unknowns)):
+            id_ = self._made_by(other, "tile.program_id")
+            if id_ is not None and id_.attributes["axis"] == programs.attributes["axis"]:
+                return Polynomial.unknown(number) - ONE - Polynomial.unknown(other)
+        return None
+
+    def _made_by(self, number: int, name: str) -> ir.Operation | None:
+        """Return the operation of this name that makes an unknown, or None."""
+        thing = self.unknowns[number]
+        op = None if isinstance(thing, Remainder) else _defining(thing)
+        return op if op is not None and op.name == name else None
 
     def _unknown_is_not_negative(self, thing: ir.Value | Remainder, number: int, conditions: list[str]) -> bool:
         if isinstance(thing, Remainder):

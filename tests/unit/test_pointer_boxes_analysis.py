@@ -60,6 +60,10 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         columns = c + pid * 4
     elif MODE == "negative":
         rows = rows - pid * 65
+    elif MODE == "counts down":
+        rows = (tl.num_programs(0) - 1 - pid) * 64 + r
+    elif MODE == "counts down twice as fast":
+        rows = (tl.num_programs(0) - 2 * pid) * 64 + r
     elif MODE == "batch":
         rows = rows + (pid // 8).to(tl.int64) * n
     p = x + rows[:, None] * s + columns[None, :]
@@ -135,6 +139,8 @@ PLAIN = "a0 [inf, inf] [a5] [a5 >= 64]"
         ("unaligned", None),
         ("negative", None),
         ("batch", "a0 [inf, inf] [a5] [a4 >= 0, a5 >= 64]"),
+        ("counts down", "(a0 + 2 * -64*a5) [inf, inf] [a5] [a5 >= 64]"),
+        ("counts down twice as fast", None),
         ("mask", "a0 [a4, a4] [a5] [a4 >= 1, a5 >= 64]"),
         ("mask below", "a0 [inf, a4] [a5] [a5 >= 64, a4 >= 1]"),
         ("mask of another index", None),
