@@ -31,8 +31,8 @@ class Affine:
 
 @dataclass(frozen=True)
 class Remainder:
-    """`dividend` % `divisor`, of the first of `extent` consecutive numbers that do not wrap around: the dividend is a multiple of
-    `extent`, and the divisor has to be one."""
+    """`dividend` % `divisor`, of the first of `extent` consecutive numbers. They do not wrap around if both are multiples of `extent`;
+    until that is known (`Forms.exact`), what contains a remainder is right only for the first of them."""
 
     dividend: Polynomial
     divisor: Polynomial
@@ -191,14 +191,7 @@ class Forms:
         moving = [d for d, step in enumerate(a.steps) if step.terms]
         if len(moving) != 1 or a.steps[moving[0]] != ONE or any(s.terms for s in b.steps):
             return None
-        extent = shape[moving[0]]
-        divisor = b.start.number
-        if not self.is_host(b.start) or (divisor is not None and (divisor <= 0 or divisor % extent)):
-            return None
-        # Of arguments, multiples of 16 are known.
-        if a.start.divided(extent) is None or self.divisibility(b.start) < min(extent, 16):
-            return None
-        return Affine(self._unknown(Remainder(a.start, b.start, extent)), a.steps)
+        return Affine(self._unknown(Remainder(a.start, b.start, shape[moving[0]])), a.steps)
 
     def pointers(self, value: ir.Value) -> tuple[ir.Value, Affine] | None:
         """Return a tensor of pointers as an argument of the function and distances in elements, or None."""
@@ -311,17 +304,26 @@ class Forms:
         terms = ["*".join([str(c)] * (c != 1 or not m) + [str(self.text_of(n)) for n in m]) for m, c in polynomial.terms]
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})" if terms else "0"
 
-    def remainder_conditions(self, polynomial: Polynomial) -> list[str]:
-        """Return what has to hold of the arguments for the remainders in a polynomial to be what it says."""
-        out = []
+    def exact(self, polynomial: Polynomial, conditions: list[str]) -> bool:
+        """Whether no tile wraps around for the remainders in a polynomial, under conditions on the arguments, which are added."""
         for number in sorted(polynomial.unknowns()):
             thing = self.unknowns[number]
-            if isinstance(thing, Remainder):
-                if thing.divisor.number is None:
-                    text = self.text(thing.divisor)
-                    out += [f"{text} > 0", f"{text} % {thing.extent} == 0"]
-                out += self.remainder_conditions(thing.dividend)
-        return out
+            if isinstance(thing, Remainder) and not (self._is_exact(thing, conditions) and self.exact(thing.dividend, conditions)):
+                return False
+        return True
+
+    def _is_exact(self, remainder: Remainder, conditions: list[str]) -> bool:
+        divisor, extent = remainder.divisor, remainder.extent
+        if remainder.dividend.divided(extent) is None or not self.is_host(divisor):
+            return False
+        if divisor.number is not None:
+            return divisor.number > 0 and divisor.number % extent == 0
+        # Of arguments, it is known whether they are multiples of 16.
+        if self.divisibility(divisor) < min(extent, 16):
+            return False
+        text = self.text(divisor)
+        conditions += [f"{text} > 0", f"{text} % {extent} == 0"]
+        return True
 
     def is_not_negative(self, polynomial: Polynomial, conditions: list[str]) -> bool:
         """Whether a polynomial is never negative, under conditions on the arguments (expressions of the host), which are added."""

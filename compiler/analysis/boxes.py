@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from .affine import Affine, Bound, Forms
+from .affine import Affine, Bound, Forms, Remainder
 from .polynomial import ONE, ZERO, Monomial, Polynomial, quotient
+from .unobserved import is_unobserved
 
 _TMA_BYTES = 16
 _MAX_RANK = 5
@@ -54,8 +55,9 @@ class Box:
     conditions: list[str]
 
 
-def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_bytes: int) -> Box | None:
-    """Return what an access through a tensor of pointers covers as a box, or None if it is none that TMA could copy."""
+def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_bytes: int, loaded: ir.Value | None = None) -> Box | None:
+    """Return what an access through a tensor of pointers covers as a box, or None if it is none that TMA could copy. With the `loaded`
+    tensor of a load, elements that nobody looks at may differ."""
     found = forms.pointers(pointers)
     bounds = [] if mask is None else forms.bounds(mask)
     if found is None or bounds is None or forms.argument_divisibility(found[0]) % _TMA_BYTES:
@@ -65,8 +67,12 @@ def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_byte
     own.sort(key=lambda dim: dim.stride == ONE)
     if own[-1].stride != ONE or any(not _is_stride(forms, dim.stride, element_bytes) for dim in own[:-1]):
         return None
+    if len({dim.stride for dim in own}) < len(own):
+        return None
     if not all(_bound(forms, dim, [b for b in bounds if b.dim == dim.axis]) for dim in own):
         return None
+    if loaded is not None:
+        affine = _without_unobserved(forms, affine, own, loaded)
     placed = _place(forms, affine, own, element_bytes)
     if placed is None:
         return None
@@ -96,6 +102,23 @@ def _bound(forms: Forms, dim: Dimension, bounds: list[Bound]) -> bool:
         dim.extent = dim.coordinate - distance
         return forms.is_host(dim.extent)
     return True
+
+
+def _without_unobserved(forms: Forms, affine: Affine, own: list[Dimension], loaded: ir.Value) -> Affine:
+    """Let indices run on, to beyond the array's end, that wrap around there where nobody looks at what they load."""
+    for dim in own:
+        if dim.is_bounded or len(dim.stride.terms) != 1:
+            continue
+        for term in affine.start.terms:
+            index = quotient(term, dim.stride.terms[0])
+            remainder = forms.unknowns[index[0][0]] if index is not None and len(index[0]) == 1 and index[1] == 1 else None
+            if isinstance(remainder, Remainder) and forms.is_host(remainder.divisor):
+                if is_unobserved(forms, loaded, dim.axis, remainder.dividend - remainder.divisor):
+                    dim.coordinate, dim.extent = remainder.dividend, remainder.divisor
+                    start = affine.start - Polynomial((term,)) + remainder.dividend * dim.stride
+                    affine = Affine(start, affine.steps)
+                    break
+    return affine
 
 
 def _place(forms: Forms, affine: Affine, own: list[Dimension], element_bytes: int) -> tuple[Polynomial, list[Dimension]] | None:
@@ -138,7 +161,8 @@ def _conditions(forms: Forms, dimensions: list[Dimension], element_bytes: int) -
     """Return the conditions under which all coordinates are right, or None if they cannot be shown to be."""
     out: list[str] = []
     for dim in dimensions:
-        out += forms.remainder_conditions(dim.coordinate)
+        if not forms.exact(dim.coordinate, out):
+            return None
         if not dim.from_zero and not forms.is_not_negative(dim.coordinate, out):
             return None
         if dim.extent is not None and not _holds(forms, dim.extent, 1, out):

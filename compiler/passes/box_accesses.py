@@ -141,7 +141,7 @@ def _loaded_box(forms: Forms, load: ir.Operation, machine: Machine) -> Box | Non
     if len(rest) > 1 and not is_zero(rest[1]):
         return None
     size = element_bytes(load.results[0].type.element_type)
-    box = _box(forms, pointer, rest[0] if rest else None, size)
+    box = _box(forms, pointer, rest[0] if rest else None, size, load.results[0])
     if box is None:
         return None
     for user, axis in _users(load.results[0]):
@@ -151,8 +151,8 @@ def _loaded_box(forms: Forms, load: ir.Operation, machine: Machine) -> Box | Non
     return box
 
 
-def _box(forms: Forms, pointer: ir.Value, mask: ir.Value | None, size: int) -> Box | None:
-    box = box_of(forms, pointer, mask, size)
+def _box(forms: Forms, pointer: ir.Value, mask: ir.Value | None, size: int, loaded: ir.Value | None = None) -> Box | None:
+    box = box_of(forms, pointer, mask, size, loaded)
     shape = None if box is None else tuple(dim.size for dim in box.dimensions)
     return None if shape is None or shape[-1] * size < _TMA_BYTES or tma_layout(shape, 8 * size, True) is None else box
 

@@ -50,9 +50,9 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         rows = pid * 128 + 2 * r
     elif MODE == "every other column":
         columns = 2 * c
-    elif MODE == "wraps around":
+    elif MODE[:12] == "wraps around":
         rows = rows % n
-    elif MODE == "wraps around anywhere":
+    elif MODE == "may wrap around anywhere":
         rows = (pid * 16 + r) % n
     elif MODE == "quotient":
         rows = (pid // n) * 64 + r
@@ -91,12 +91,17 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
             tl.store(p, a)
     if MODE == "written behind the loop":
         tl.store(p, acc.to(tl.float16))
+    if MODE == "wraps around, seen by a sum":
+        acc += tl.sum(acc, 0)[None, :]
     if MODE == "counts":
         tl.atomic_add(index, 1)
     elif MODE == "adds":
         acc += tl.load(out + r[:, None] * 64 + c[None, :])
     o = out + r[:, None] * 64 + c[None, :]
-    if MODE == "clips":
+    own = pid * 64 + r
+    if MODE[:13] == "wraps around,":
+        tl.store(out + own[:, None] * 64 + c[None, :], (acc * 2).to(tl.float32), mask=(own < n)[:, None])
+    elif MODE == "clips":
         tl.store(o, acc, mask=(r[:, None] < n) & (c[None, :] < n))
     elif MODE == "clips anywhere":
         tl.store(o, acc, mask=c[None, :] < n + 1)
@@ -134,7 +139,7 @@ PLAIN = "a0 [inf, inf] [a5] [a5 >= 64]"
         ("every other row", "a0 [inf, inf] [2*a5] [2*a5 >= 64]"),
         ("every other column", None),
         ("wraps around", "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, a5 >= 64]"),
-        ("wraps around anywhere", None),
+        ("may wrap around anywhere", None),
         ("quotient", "a0 [inf, inf] [a5] [a4 > 0, a5 >= 64]"),
         ("unaligned", None),
         ("negative", None),
@@ -155,6 +160,11 @@ def test_boxes(mode, x):
     found = recipes(mode)
     # What goes to one loop's wgmmas goes there by TMA altogether, or not at all.
     assert found == ({} if x is None else {"x": x, "y": "a1 [inf, inf] [64] []", "o": "a2 [inf, inf] [64] []"})
+
+
+def test_wrapped_indices_that_nobody_looks_at():
+    assert recipes("wraps around, unseen")["x"] == "a0 [a4, inf] [a5] [a4 >= 1, a5 >= 64]"
+    assert recipes("wraps around, seen by a sum")["x"] == "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, a5 >= 64]"
 
 
 @pytest.mark.parametrize(
