@@ -97,7 +97,7 @@ def attention_backward_kv_kernel(
     CAUSAL: tl.constexpr,
     WS: tl.constexpr,
 ):
-    """DK and DV of BN columns: over the rows, in blocks of BM. Scores are kept transposed, so p and ds are left operands."""
+    """DK and DV of BN columns: over the rows, in blocks of BM. Scores are transposed, so that p and ds are left operands."""
     pn = tl.program_id(0)
     base = tl.program_id(1) * S
     rows = Z * H * S
@@ -119,10 +119,10 @@ def attention_backward_kv_kernel(
         q = qd.load([base + m, 0])
         do = dod.load([base + m, 0])
         lse = tl.load(LSE + base + rm)
-        delta = tl.load(DELTA + base + rm)
         p = tl.math.exp2(tl.dot(k, q.T) * scale - lse[None, :])
         if CAUSAL:
             p = tl.where(rm[None, :] >= rn[:, None], p, 0.0)
+        delta = tl.load(DELTA + base + rm)
         dv = tl.dot(p.to(do.dtype), do, dv)
         dp = tl.dot(v, do.T)
         ds = p * (dp - delta[None, :])
@@ -223,10 +223,10 @@ def attention_backward_kernel(
         q = qd.load([base + m, 0])
         do = dod.load([base + m, 0])
         lse = tl.load(LSE + base + rm)
-        delta = tl.load(DELTA + base + rm)
         p = tl.math.exp2(tl.dot(k, q.T) * scale - lse[None, :])
         if CAUSAL:
             p = tl.where(rm[None, :] >= rn[:, None], p, 0.0)
+        delta = tl.load(DELTA + base + rm)
         dv = tl.dot(p.to(do.dtype), do, dv)
         dp = tl.dot(v, do.T)
         ds = (p * (dp - delta[None, :])).to(q.dtype)
@@ -234,3 +234,10 @@ def attention_backward_kernel(
         dqd.atomic_add([base + m, 0], tl.dot(ds.T, k))
     dkd.store([base + pn * BN, 0], (dk * sm).to(DK.dtype.element_ty))
     dvd.store([base + pn * BN, 0], dv.to(DV.dtype.element_ty))
+
+
+@triton.jit
+def attention_scale_kernel(X, OUT, sm, B: tl.constexpr):
+    """OUT = sm X, X in fp32; B elements a program."""
+    at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    tl.store(OUT + at, (tl.load(X + at) * sm).to(OUT.dtype.element_ty))

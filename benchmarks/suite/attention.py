@@ -135,6 +135,10 @@ _BACKWARD_KV = [
         ((64, 64), 4, False),
     )
 ]
+_BACKWARD_ALL = [
+    config("BM BN", blocks, warps, 2, WS=specialized)
+    for blocks, warps, specialized in (((64, 128), 8, True), ((64, 128), 8, False), ((64, 64), 4, False), ((32, 128), 8, False))
+]
 _BACKWARD_Q = [
     config("BM BN", blocks, warps, stages, WS=specialized)
     for blocks, warps, stages, specialized in (
@@ -148,10 +152,12 @@ _BACKWARD_Q = [
 
 
 def backward(device: str, z: int, h: int, s: int, d: int, causal: bool) -> Problem:
-    """dq, dk and dv from do, o and lse: three launches."""
+    """dq, dk and dv from do, o and lse. In two passes over the scores, one for dk and dv and one for dq, or in one that adds to an fp32 dq
+    in memory."""
     q, k, v = _inputs(device, z, h, s, d)
     do = torch.randn_like(q)
     dq, dk, dv = (torch.empty_like(q) for _ in range(3))
+    sum_dq = torch.empty(q.shape, device=device)
     delta = torch.empty(z, h, s, device=device)
     o, lse = (torch.empty_like(q), delta) if device == "meta" else _reference_forward(q, k, v, causal, 1)
     o = o.to(q.dtype)
@@ -164,15 +170,29 @@ def backward(device: str, z: int, h: int, s: int, d: int, causal: bool) -> Probl
     def sums(cf: Config) -> list[Step]:
         return [Launch("kernels_attention", "attention_delta_kernel", (heads * s // cf["BM"],), (o, do, delta), {"D": d, **cf})]
 
-    stages = [
-        Stage([{"BM": 64, "num_warps": 4}], sums, (0,)),
-        Stage(_BACKWARD_KV, lambda cf: launch("attention_backward_kv_kernel", cdiv(s, cf["BN"]), (dk, dv), cf), (2, 3)),
-        Stage(_BACKWARD_Q, lambda cf: launch("attention_backward_q_kernel", cdiv(s, cf["BM"]), (dq,), cf), (1,)),
-    ]
+    def scaled(cf: Config) -> list[Step]:
+        return [Launch("kernels_attention", "attention_scale_kernel", (q.numel() // cf["B"],), (sum_dq, dq, scale), cf)]
+
+    def of_columns(cf: Config) -> list[Step]:
+        return launch("attention_backward_kv_kernel", cdiv(s, cf["BN"]), (dk, dv), cf)
+
+    def of_rows(cf: Config) -> list[Step]:
+        return launch("attention_backward_q_kernel", cdiv(s, cf["BM"]), (dq,), cf)
+
+    def of_all(cf: Config) -> list[Step]:
+        return [sum_dq.zero_, *launch("attention_backward_kernel", cdiv(s, cf["BN"]), (sum_dq, dk, dv), cf)]
+
+    def reference() -> tuple[torch.Tensor, ...]:
+        by_rows, *by_columns = _reference_backward(q, k, v, do, causal)
+        return (o.float() * do.float()).sum(-1), by_rows / scale, by_rows, *by_columns
+
+    first = Stage([{"BM": 64, "num_warps": 4}], sums, (0,))
+    two = [first, Stage(_BACKWARD_KV, of_columns, (3, 4)), Stage(_BACKWARD_Q, of_rows, (2,))]
+    one = [first, Stage(_BACKWARD_ALL, of_all, (1, 3, 4)), Stage([{"B": 2048, "num_warps": 4}], scaled, (2,))]
     return Problem(
-        outputs=(delta, dq, dk, dv),
-        variants=[Variant("descriptors", stages)],
-        reference=lambda: ((o.float() * do.float()).sum(-1), *_reference_backward(q, k, v, do, causal)),
+        outputs=(delta, sum_dq, dq, dk, dv),
+        variants=[Variant("one pass", one), Variant("two passes", two)],
+        reference=reference,
         work=10.0 * z * h * s * s * d * (0.5 if causal else 1),
         unit="TFLOP/s",
         vendors={

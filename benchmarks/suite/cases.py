@@ -53,8 +53,9 @@ class Problem:
     """A case on a device.
 
     `outputs` are filled with NaN (integers: with the lowest value) before each check and compared with what `reference` returns, in that
-    order; the relative error is that of the whole array (Frobenius norm). `work` is the number of operations or bytes, `unit` "TFLOP/s" or
-    "GB/s". `vendors` makes, by name, functions that compute the same with a library; one that cannot be made raises.
+    order; a variant need not compute all. The relative error is that of the whole array (Frobenius norm). `work` is the number of
+    operations or bytes, `unit` "TFLOP/s" or "GB/s". `vendors` makes, by name, functions that compute the same with a library; one that
+    cannot be made raises.
     """
 
     outputs: tuple[Any, ...]

@@ -32,13 +32,14 @@ _LEAST, _MOST = 3, 60
 
 @dataclass
 class Contender:
-    """One way to compute the result, ready to be called."""
+    """One way to compute the result, ready to be called; it computes the outputs of these numbers."""
 
     name: str
     implementation: str | None
     call: Call
     configs: list[str]
     error: float | None
+    outputs: tuple[int, ...] = ()
 
 
 class Timer:
@@ -163,7 +164,8 @@ class Measurement:
             chosen.append(label(best))
             errors.append(error)
             self._compute(stage, best, implementation)  # what the next stages read
-        return Contender(name, implementation, steps_call(steps, implementation), chosen, max(errors))
+        outputs = tuple(i for stage in variant.stages for i in stage.outputs)
+        return Contender(name, implementation, steps_call(steps, implementation), chosen, max(errors), outputs)
 
     def _config(self, what: str, stage: Stage, config: Config, implementation: str) -> tuple[float, Config, float] | None:
         """(milliseconds, configuration, error) if it is right."""
@@ -192,4 +194,4 @@ class Measurement:
     def _error_of(self, contender: Contender) -> float:
         spoil(self.problem.outputs)
         contender.call()
-        return self._error(tuple(range(len(self.problem.outputs))))
+        return self._error(contender.outputs)

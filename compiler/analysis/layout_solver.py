@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from tilewright.compiler.layouts import LinearLayout, join, split
+from tilewright.compiler.layouts import LinearLayout, is_replicated, join, split
 
 from .access_layouts import MEMORY_OPS, Access, access_layouts, coalesced, fills_sectors
 from .axis_info import AxisAnalysis, element_bytes
@@ -29,6 +29,8 @@ _MAX_CHAIN = 64
 _LOOP_WEIGHT = 8
 # Registers that a thread may spend on a load of indices in the layout of the addresses that are made of them.
 _MAX_INDEX_REGISTERS = 16
+# The same for a vector that meets a dot's result.
+_MAX_VECTOR_REGISTERS = 32
 # Rounds over a loop's body; the second settles ordinary loops.
 _MAX_ROUNDS = 4
 
@@ -73,7 +75,9 @@ class LayoutSolver:
         self._chains: dict[ir.Value, int] = {}
         self._wishes: dict[ir.Value, LinearLayout] = {}
         self._address_wishes: dict[ir.Value, LinearLayout] = {}
+        self._vector_wishes: dict[ir.Value, LinearLayout] = {}
         self._dots = {node: self._plan_dot(node) for node in tree.body.walk() if node.name == "tile.dot"}
+        self._made_of_dots = self._spread_dots(tree.body, {}) if self._dots else {}
         self._collect_wishes(tree.body)
         for arg in tree.body.args:
             if arg in tree.tensors:
@@ -100,10 +104,24 @@ class LayoutSolver:
     def _plan_dot(self, node: Node):
         return plan_dot(node.op, self.machine, rows_stay_together(node, self.tree))
 
+    def _spread_dots(self, block: Block, made: dict[ir.Value, LinearLayout]) -> dict[ir.Value, LinearLayout]:
+        """Add to `made` the layouts of what a block computes, elementwise, of the results of dots; loops carry them out."""
+        for node in block.nodes:
+            for inner in node.blocks:
+                self._spread_dots(inner, made)
+            if node in self._dots:
+                made[node.results[0]] = self._dots[node].layout
+            elif node.name == "scf.for":
+                made |= {r: made[y] for r, y in zip(node.results, node.blocks[0].terminator.operands, strict=True) if y in made}
+            elif is_elementwise(node.name) and (layout := next((made[v] for v in node.operands if v in made), None)) is not None:
+                made |= dict.fromkeys(node.results, layout)
+        return made
+
     def _collect_wishes(self, block: Block) -> None:
-        """Walk backwards and note which layout stores and dots will want of the values that lead to them, and accesses of the values that
-        their addresses are made of."""
+        """Walk backwards and note which layout stores and dots will want of the values that lead to them, accesses of the values that their
+        addresses are made of, and what is computed of dots of the values that it meets."""
         wishes, addresses, tensors = self._wishes, self._address_wishes, self.tree.tensors
+        vectors, made = self._vector_wishes, self._made_of_dots
         for node in reversed(block.nodes):
             for inner in node.blocks:
                 self._collect_wishes(inner)
@@ -121,10 +139,15 @@ class LayoutSolver:
                     for value in node.operands:
                         if value in tensors:
                             wishes.setdefault(value, wanted)
-            if len(node.results) == 1 and node.results[0] in addresses and (is_elementwise(node.name) or is_transparent(node.name)):
+            if is_elementwise(node.name) and (layout := next((made[v] for v in node.operands if v in made), None)) is not None:
                 for value in node.operands:
-                    if value in tensors:
-                        addresses.setdefault(value, operand_layout(node, self.tree.shape(value), addresses[node.results[0]]))
+                    if value in tensors and value not in made:
+                        vectors.setdefault(value, layout)
+            for found in (addresses, vectors):
+                if len(node.results) == 1 and node.results[0] in found and (is_elementwise(node.name) or is_transparent(node.name)):
+                    for value in node.operands:
+                        if value in tensors and value not in made:
+                            found.setdefault(value, operand_layout(node, self.tree.shape(value), found[node.results[0]]))
 
     def _bytes(self, value: ir.Value) -> int:
         type_ = self.tree.tensors[value]
@@ -216,6 +239,8 @@ class LayoutSolver:
             layout = self.homes[pointer]  # addresses that come from memory: nothing is gained by moving them
         elif node.name == "tile.load" and self._is_index(node):
             layout = self._address_wishes[node.results[0]]  # loading indices several times is cheaper than moving them
+        elif node.name == "tile.load" and self._is_vector(node):
+            layout = self._vector_wishes[node.results[0]]  # the same of what is broadcast along a dot's result
         elif node.name not in ("tile.load", "tile.store"):
             layout = next((self.homes[v] for v in node.operands[1:] if v in self.homes), layout)
         elif node.name == "tile.store":
@@ -225,6 +250,10 @@ class LayoutSolver:
     def _is_index(self, node: Node) -> bool:
         wish = self._address_wishes.get(node.results[0])
         return wish is not None and wish.in_size("register") <= _MAX_INDEX_REGISTERS
+
+    def _is_vector(self, node: Node) -> bool:
+        wish = self._vector_wishes.get(node.results[0])
+        return wish is not None and is_replicated(wish) and wish.in_size("register") <= _MAX_VECTOR_REGISTERS
 
     def _store_layout(self, node: Node, access: Access) -> LinearLayout:
         """Return the layout of a store: the value's own if a conversion would not pay, else the coalesced one."""

@@ -5,7 +5,7 @@ After:
 - between wgmmas that only add to each other's accumulators there is no wait;
 - accumulators that a loop merely adds to are pending across iterations: where the first wait stood is one that leaves this iteration's
   wgmmas in flight, so that what the iteration before issued, and read, is done; the last ones are waited for behind the loop;
-- every other wait stands in front of the first use of its value.
+- every other wait stands in front of the first use of its value, or is one with a later wait that covers it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def overlap_wgmma(module: ir.Operation) -> None:
     loops = {key(op.parent.operation): op.parent.operation for op in waits if op.parent.name == "scf.for"}
     for loop in loops.values():
         waits = _carry_pending(loop, waits)
-    for op in waits:
+    # The last ones first: an earlier one then meets them where they came to stand.
+    for op in reversed(waits):
         _sink(op)
 
 
@@ -89,7 +90,8 @@ def _reads_safely(issue: ir.Operation, loop: ir.Operation) -> bool:
 
 
 def _sink(wait: ir.Operation) -> None:
-    """Move a wait in front of the first use of its value; groups issued on the way may stay in flight."""
+    """Move a wait in front of the first use of its value; groups issued on the way may stay in flight. A wait on the way that covers it
+    takes its value over."""
     uses = [use.owner.operation for result in wait.results for use in result.uses]
     block = wait.block
     ops = [op.operation for op in block.operations]
@@ -103,9 +105,28 @@ def _sink(wait: ir.Operation) -> None:
     stop = min(targets, default=start + 1)
     # An arrival says that what was waited for is over.
     stop = next((p for p in range(start + 1, stop) if ops[p].name == "tilegpu.mbarrier_arrive"), stop)
-    passed = ops[start + 1 : stop]
-    if not passed or any(op.regions and op.name.startswith("scf.") for op in passed):
-        return
-    wait.move_before(ops[stop])
-    issued = sum(op.name == "tilegpu.wgmma" for op in passed)
-    wait.attributes["num"] = i32_attr(ir.IntegerAttr(wait.attributes["num"]).value + issued, wait.context)
+    in_flight = _number(wait)
+    for passed in ops[start + 1 : stop]:
+        if passed.regions and passed.name.startswith("scf."):
+            return
+        in_flight += passed.name == "tilegpu.wgmma"
+        if passed.name == "tilegpu.wgmma_wait" and len(passed.results) and _number(passed) <= in_flight:
+            _merge(wait, passed)
+            return
+    if stop > start + 1:
+        wait.move_before(ops[stop])
+        wait.attributes["num"] = i32_attr(in_flight, wait.context)
+
+
+def _number(wait: ir.Operation) -> int:
+    return ir.IntegerAttr(wait.attributes["num"]).value
+
+
+def _merge(wait: ir.Operation, into: ir.Operation) -> None:
+    """Let a later wait, which leaves no more in flight, pass on the values of both."""
+    values = [*into.operands, *wait.operands]
+    merged = Builder.before(into).op("tilegpu.wgmma_wait", [v.type for v in values], values, {"num": into.attributes["num"]})
+    for old, new in zip([*into.results, *wait.results], merged.results, strict=True):
+        old.replace_all_uses_with(new)
+    into.erase()
+    wait.erase()

@@ -26,6 +26,7 @@ on together; instead of `async_wait` the body waits for the mbarrier of its slot
 
 Address computations are repeated for the iteration ahead; where it lies beyond the loop's end, the copy is masked off. What they load
 themselves (indices, pages of a table) is loaded into registers one iteration before the copy is issued that needs it.
+A vector that meets the result of a dot is loaded where it stands, by every thread for itself, while the dot is computed.
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
 slots do not fit into shared memory get fewer stages.
 """
@@ -40,7 +41,7 @@ from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.analysis.wgmma_loops import carries_accumulators, delayed_wgmmas
 from tilewright.compiler.encoding import layout_of, shared_of
-from tilewright.compiler.layouts import dim_order, identity, shared_vector_width
+from tilewright.compiler.layouts import dim_order, identity, is_replicated, shared_vector_width
 from tilewright.dialects import tilegpu
 
 from .building import collect, is_zero
@@ -92,17 +93,46 @@ def _pipeline_loop(op: ir.Operation, stages: int, shared_limit: int) -> None:
 def _copies(loop: Loop) -> list[Copy]:
     """Return the loads of a loop that can and should run ahead."""
     forced = "tile.num_stages" in loop.op.attributes
+    late = _behind_dots(loop)
     out = []
     for position, op in enumerate(loop.ops):
         if loop.names[position] not in _LOADS or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
-        if not (forced or _reaches_dot(loop, position)) or not _has_copy_form(op):
+        if not (forced or _reaches_dot(loop, position)) or not _has_copy_form(op) or _is_late_vector(loop, position, late):
             continue
         if loop.slice_of(op.operands, through_loads=True) is None or not loop.may_reorder(op):
             continue
         out.append(_placed(loop, position))
     indices = {load for copy in out for load in copy.addresses(loop).loads}
     return [copy for copy in out if copy.position not in indices]
+
+
+def _behind_dots(loop: Loop) -> set[int]:
+    """Return the positions of what depends on a dot of the same iteration."""
+    late: set[int] = set()
+    pending = [p for p, name in enumerate(loop.names) if name in _DOTS]
+    while pending:
+        for result in loop.ops[pending.pop()].results:
+            users = {loop.position(use.owner.operation) for use in result.uses} - late - {None}
+            late |= users
+            pending += users
+    return late
+
+
+def _is_late_vector(loop: Loop, load: int, late: set[int]) -> bool:
+    """Whether every thread loads for itself what it combines with results of dots: it arrives while they are computed, and needs no
+    barrier as a copy in shared memory does."""
+    if not is_replicated(layout_of(loop.ops[load].results[0].type)):
+        return False
+    pending = [load]
+    while pending:
+        position = pending.pop()
+        if position not in late:
+            users = [loop.position(use.owner.operation) for result in loop.ops[position].results for use in result.uses]
+            if not users or None in users or loop.names[position] in _DOTS:
+                return False
+            pending += users
+    return True
 
 
 def _reaches_dot(loop: Loop, load: int) -> bool:
