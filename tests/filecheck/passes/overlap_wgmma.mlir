@@ -70,6 +70,24 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     %5 = arith.addf %4, %3 : tensor<64x8xf32, #acc>
     return %5 : tensor<64x8xf32, #acc>
   }
+
+  // A wait that meets a later one on its way, which covers it, becomes one with it.
+  // CHECK-LABEL: func.func @merged
+  // CHECK: %[[A:.*]] = tilegpu.wgmma %
+  // CHECK-NEXT: %[[B:.*]] = tilegpu.wgmma %
+  // CHECK-NEXT: %[[BOTH:.*]]:2 = tilegpu.wgmma_wait num = 0(%[[B]], %[[A]] :
+  // CHECK-NEXT: arith.addf %[[BOTH]]#0, %[[BOTH]]#0
+  // CHECK-NEXT: arith.addf %{{.*}}, %[[BOTH]]#1
+  // CHECK-NEXT: return
+  func.func @merged(%x: tensor<64x16xf16, #a>, %buffer: !tilegpu.buffer<16x8xf16, #sb>, %c: tensor<64x8xf32, #acc>, %d: tensor<64x8xf32, #acc>) -> tensor<64x8xf32, #acc> {
+    %0 = tilegpu.wgmma %x, %buffer, %c instr = [64, 8, 16] precision = ieee : tensor<64x16xf16, #a>, !tilegpu.buffer<16x8xf16, #sb> -> tensor<64x8xf32, #acc>
+    %1 = tilegpu.wgmma_wait num = 0 (%0 : tensor<64x8xf32, #acc>)
+    %2 = tilegpu.wgmma %x, %buffer, %d instr = [64, 8, 16] precision = ieee : tensor<64x16xf16, #a>, !tilegpu.buffer<16x8xf16, #sb> -> tensor<64x8xf32, #acc>
+    %3 = tilegpu.wgmma_wait num = 0 (%2 : tensor<64x8xf32, #acc>)
+    %4 = arith.addf %3, %3 : tensor<64x8xf32, #acc>
+    %5 = arith.addf %4, %1 : tensor<64x8xf32, #acc>
+    return %5 : tensor<64x8xf32, #acc>
+  }
   // A wait for no value stays where it is.
   // CHECK-LABEL: func.func @nothing
   // CHECK-NEXT: tilegpu.wgmma_wait num = 5
