@@ -63,7 +63,7 @@ class Plan:
     behind_wait: bool
 
 
-class _Track:
+class Track:
     """Computations of a loop's body that are repeated for an iteration further on, and the carried values of that iteration."""
 
     def __init__(self, loop: Loop, needed: Slice):
@@ -82,6 +82,17 @@ class _Track:
         return values
 
 
+def masked_load(build: Builder, load: ir.Operation, values: Values, more: ir.Value) -> ir.Value:
+    """A copy of a load with its operands replaced by `values`, masked off entirely where the i1 `more` is false."""
+    pointer, *rest = (values.get(v, v) for v in load.operands)
+    mask = build.splat(more, pointer.type)
+    if rest:
+        mask = build.binary("arith.andi", rest[0], mask)
+    attributes = {name: load.attributes[name] for name in load.attributes}
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, len(rest[1:])], more.context)
+    return build.value("tile.load", load.results[0].type, [pointer, mask, *rest[1:]], attributes)
+
+
 class _Ahead:
     """The copies with one delay, and their address computations at the iteration that they have got to. Loads that these start from are an
     iteration further: `fetched` are their values for the next copies."""
@@ -92,9 +103,9 @@ class _Ahead:
         self.by_threads = [c for c in copies if not c.by_tma]
         self.mbarriers: ir.Value | None = None
         needed = loop.slice_of([v for c in copies for v in c.load.operands], through_loads=True) or Slice()
-        self.addresses = _Track(loop, needed)
+        self.addresses = Track(loop, needed)
         self.loads = [loop.ops[p] for p in sorted(needed.loads)]
-        self.indices = _Track(loop, loop.slice_of([v for load in self.loads for v in load.operands]) or Slice())
+        self.indices = Track(loop, loop.slice_of([v for load in self.loads for v in load.operands]) or Slice())
         self.fetched: list[ir.Value] = []
 
     @property
@@ -301,16 +312,7 @@ class Expansion:
     def _fetch(self, build: Builder, ahead: _Ahead, iv: ir.Value, more: ir.Value) -> None:
         """Load what the copies for the iteration of `iv` compute their addresses from, if there is such an iteration."""
         values = ahead.indices.step(build, iv, {}) if ahead.loads else {}
-        ahead.fetched = [self._masked_load(build, load, values, more) for load in ahead.loads]
-
-    def _masked_load(self, build: Builder, load: ir.Operation, values: Values, more: ir.Value) -> ir.Value:
-        pointer, *rest = (values.get(v, v) for v in load.operands)
-        mask = build.splat(more, tensor_type(pointer.type, self.i1)) if isinstance(pointer.type, ir.RankedTensorType) else more
-        if rest:
-            mask = build.binary("arith.andi", rest[0], mask)
-        attributes = {name: load.attributes[name] for name in load.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, len(rest[1:])], self.context)
-        return build.value("tile.load", load.results[0].type, [pointer, mask, *rest[1:]], attributes)
+        ahead.fetched = [masked_load(build, load, values, more) for load in ahead.loads]
 
     def _copy_by_tma(self, build: Builder, ahead: _Ahead, values: Values, more: ir.Value, slot: ir.Value) -> None:
         mbarrier = self._mbarrier(build, ahead, slot)

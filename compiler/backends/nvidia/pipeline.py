@@ -54,6 +54,7 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
             "tilegpu-pipeline",
             {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared},
         ),
+        ("tilegpu-prefetch-loads", {"num_warps": options.num_warps, "num_stages": options.num_stages}),
         "tilegpu-lower-tma",
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-overlap-wgmma",
