@@ -7,6 +7,7 @@ both held four elements a thread, 8 and 16 bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -55,7 +56,10 @@ def mask_of(node: Node) -> ir.Value | None:
 def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Node, Access]:
     """Choose the layout of every memory operation on pointer tensors."""
     groups: dict[tuple, list[tuple[Node, int, int]]] = {}
+    scanned: set[tuple[tuple[int, ...], int]] = set()
     for node in tree.body.walk():
+        if node.name == "tile.scan":
+            scanned.add((tree.shape(node.operands[0]), ir.IntegerAttr(node.op.attributes["axis"]).value))
         if node.name not in _MASK_OPERAND or node.operands[0] not in tree.tensors:
             continue
         pointer = node.operands[0]
@@ -70,7 +74,7 @@ def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Nod
     for (shape, order, _), members in groups.items():
         run = max(width for _, width, _ in members)
         run = max(1, min(run, _MAX_RUN_BYTES // max(size for _, _, size in members)))
-        layout = coalesced(shape, order, run, machine)
+        layout = coalesced(shape, order, run, machine, [d for d in order[1:] if (shape, d) in scanned])
         for node, width, _ in members:
             out[node] = Access(order, width, layout)
     return out
@@ -85,11 +89,17 @@ def _feeds_only_dots(node: Node, tree: Tree) -> bool:
     return bool(users) and all(u is not None and u.name in ("tile.dot", "tile.trans") for u in users)
 
 
-def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine) -> LinearLayout:
-    """Return the blocked layout with `run` elements a thread along `order[0]`, lanes and then warps spread in `order`."""
-    per_thread = tuple(min(run, s) if d == order[0] else 1 for d, s in enumerate(shape))
+def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine, neighbours: Sequence[int] = ()) -> LinearLayout:
+    """Return the blocked layout with `run` elements a thread along `order[0]`, lanes and then warps spread in `order`.
+
+    What a thread holds along the dimensions `neighbours` is next to each other, so that scans along them begin within a thread and only
+    their totals go to other threads.
+    """
+    per_thread = [min(run, s) if d == order[0] else 1 for d, s in enumerate(shape)]
     lanes, warps = spread(shape, per_thread, order, machine.num_warps, machine.threads_per_warp)
-    return blocked(shape, per_thread, lanes, warps, order)
+    for d in neighbours:
+        per_thread[d] = max(1, shape[d] // (lanes[d] * warps[d]))
+    return blocked(shape, tuple(per_thread), lanes, warps, order)
 
 
 def fills_sectors(layout: LinearLayout, dim: int, element: int) -> bool:

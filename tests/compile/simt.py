@@ -429,6 +429,8 @@ OPS: dict[str, Callable] = {
 def shuffle(lanes: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable:
     def run(operands: list) -> np.ndarray:
         _, value, lane, _ = operands
+        if len(value) == 1:
+            return value  # the same in all threads
         threads = np.arange(len(value))
         return value[(threads & ~(WARP - 1)) | lanes(threads & (WARP - 1), np.broadcast_to(lane, threads.shape)) & (WARP - 1)]
 
