@@ -1,6 +1,6 @@
 """`tile.reduce`: combine along one dimension in the registers of a thread, then across lanes, then across warps.
 
-The combine region is applied to whole vectors: each halving step combines one half of a thread's elements with the other. Lanes
+The combine region is applied to whole vectors: a thread's elements are taken eight at a time, then the halves of what that leaves. Lanes
 exchange by butterfly shuffles. Warps meet in shared memory with one barrier: each writes its partial results once, and every thread
 reads those of all warps for its own rows, so that all holders of a row have the result without a second exchange.
 
@@ -19,6 +19,8 @@ from . import linear, vectors, warps
 from .asm import inline_asm
 from .context import LoweringContext
 from .registry import rule
+
+CHAINS = 8  # of a thread's elements, summed up at the same time: enough to hide the latency of an addition
 
 REDUX = {
     "arith.addi": "add.s32",
@@ -200,13 +202,21 @@ def reduce_registers(
             kept.pop(0)
     registers = linear.images([1 << b for b in bits])
     values = [vectors.shuffle(ctx, v, registers) for v in values]
-    for bit in reversed([b for b in bits if b in moving]):
-        low = [i for i, r in enumerate(registers) if not r >> bit & 1]
-        high = [i for i, r in enumerate(registers) if r >> bit & 1]
-        first = [vectors.shuffle(ctx, v, low) for v in values]
-        second = [vectors.shuffle(ctx, v, high) for v in values]
-        values = combine(first, second)
-        registers = [registers[i] for i in low]
+    along = [b for b in bits if b in moving]
+    chained = min(len(along), max(0, (len(registers) // CHAINS).bit_length() - 1))
+    while along:
+        # halves leave half as many values that are all alive; what is left of many is added up in a few chains
+        taken = along[-max(chained, 1) :]
+        mark = sum(1 << b for b in taken)
+        parts: dict[int, list[int]] = {}
+        for i, register in enumerate(registers):
+            parts.setdefault(register & mark, []).append(i)
+        first, *rest = parts.values()
+        total = [vectors.shuffle(ctx, v, first) for v in values]
+        for part in rest:
+            total = combine(total, [vectors.shuffle(ctx, v, part) for v in values])
+        values, registers = total, [registers[i] for i in first]
+        along, chained = along[: -len(taken)], 0
     images = linear.images(column)
     return values, [images[r] for r in registers]
 

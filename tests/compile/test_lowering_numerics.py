@@ -459,3 +459,23 @@ tile.store %op, %m : tensor<1024x!tile.ptr<i32>, #l>""",
     x = np.random.default_rng(8).integers(0, 99, 1024).astype(np.int32)
     got = compute(run, source, [x], np.zeros(1024, np.int32))
     assert np.array_equal(got, np.sort(x.reshape(-1, 2), axis=1).reshape(-1))
+
+
+@pytest.mark.parametrize("size", [1024, 4096, 16384])
+def test_many_elements_of_a_thread_are_added_in_chains(run, size: int) -> None:
+    """8, 32 and 128 elements a thread."""
+    layout = blocked((size,), (4,), (32,), (4,), (0,))
+    source = build(
+        "%x: !tile.ptr<f32> {tile.divisibility = 16 : i32}, %o: !tile.ptr<f32>",
+        f"""{pointers("xp", "x", (size,), "f32")}
+%v = tile.load %xp : tensor<{size}x!tile.ptr<f32>, #l>
+%r = tile.reduce (%v) axis = 0 {{
+^bb0(%a: f32, %b: f32):
+  %c = arith.addf %a, %b : f32
+  tile.yield %c : f32
+}} : (tensor<{size}xf32, #l>) -> f32
+tile.store %o, %r : !tile.ptr<f32>""",
+        l=layout,
+    )
+    x = np.random.default_rng(size).integers(-9, 9, size).astype(np.float32)
+    assert compute(run, source, [x], np.zeros(1, np.float32))[0] == x.sum()
