@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
+from tilewright.compiler.analysis.loop_slice import is_cheap
 from tilewright.compiler.layouts import LinearLayout
+from tilewright.compiler.passes.building import is_public
 
 from . import access, cluster, linear, vectors, warps
 from .asm import REGISTER_CLASS, braces, inline_asm, inline_asm_multi
@@ -18,8 +20,11 @@ from .context import LoweringContext
 from .memory import words_from, words_to
 from .registry import rule
 
-Action = Callable[[ir.Value, ir.Value | None, list[ir.Value]], ir.Value | None]
+Action = Callable[[ir.Value, ir.Value | None, list[ir.Value], str], ir.Value | None]
 
+RELEASES = ("release", "acq_rel")
+ACQUIRES = ("acquire", "acq_rel")
+SCOPES = ("cta", "gpu", "sys")
 POLL_SLEEP = 64  # nanoseconds between two polls
 
 
@@ -34,12 +39,11 @@ def scratch_bytes(layout: LinearLayout | None, element_bits: int) -> int:
 @rule("tile.atomic_rmw")
 def atomic_rmw(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     pointer, value, *rest = op.operands
-    kind, used = access.keyword(op, "kind"), is_used(op.results[0])
-    sem, scope = ordering(op)
+    kind, used, scope = access.keyword(op, "kind"), is_used(op.results[0]), ordering(op)[1]
     element = element_of(ctx, value)
     width = vector_limit(ctx, kind, element)
 
-    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value]) -> ir.Value | None:
+    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value], sem: str) -> ir.Value | None:
         if kind == "fadd" and element == ctx.types.bf16 and ctx.facts.arch < 90:
             return add_bf16_by_cas(ctx, address, predicate, values[0], sem, scope)
         return rmw_group(ctx, address, predicate, values[0], kind, sem, scope, used)
@@ -50,9 +54,9 @@ def atomic_rmw(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 @rule("tile.atomic_cas")
 def atomic_cas(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     pointer, compare, value = op.operands
-    sem, scope = ordering(op)
+    scope = ordering(op)[1]
 
-    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value]) -> ir.Value:
+    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value], sem: str) -> ir.Value:
         bits = ctx.types.width(values[0].type)
         return simple(ctx, f"atom.{sem}.{scope}.global.cas.b{bits} $0, [$1], $2, $3;", address, predicate, values, values[0].type)
 
@@ -62,10 +66,10 @@ def atomic_cas(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 @rule("tile.atomic_load")
 def atomic_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     pointer, *rest = op.operands
-    sem, scope = ordering(op)
+    scope = ordering(op)[1]
     type = ctx.types.vector(1, element_of(ctx, op.results[0]))
 
-    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value]) -> ir.Value:
+    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value], sem: str) -> ir.Value:
         return simple(ctx, f"ld.{sem}.{scope}.global.b{ctx.types.width(type)} $0, [$1];", address, predicate, values, type)
 
     return perform(ctx, op, pointer, rest[0] if rest else None, [], action)
@@ -74,9 +78,9 @@ def atomic_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 @rule("tile.atomic_store")
 def atomic_store(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     pointer, value, *rest = op.operands
-    sem, scope = ordering(op)
+    scope = ordering(op)[1]
 
-    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value]) -> None:
+    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value], sem: str) -> None:
         simple(ctx, f"st.{sem}.{scope}.global.b{ctx.types.width(values[0].type)} [$0], $1;", address, predicate, values, None)
 
     return perform(ctx, op, pointer, rest[0] if rest else None, [value], action)
@@ -85,11 +89,11 @@ def atomic_store(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 @rule("tile.atomic_poll")
 def atomic_poll(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     pointer, expected, *rest = op.operands
-    sem, scope = ordering(op)
+    scope = ordering(op)[1]
     timeout = ctx.value(rest[0]) if rest else None
     t = ctx.types
 
-    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value]) -> ir.Value:
+    def action(address: ir.Value, predicate: ir.Value | None, values: list[ir.Value], sem: str) -> ir.Value:
         bits = t.width(values[0].type)
         end = "add.u64 E, T, $3;" if timeout is not None else ""
         late = "mov.u64 T, %globaltimer; setp.ge.u64 Q, T, E; @Q bra DONE;" if timeout is not None else ""
@@ -134,16 +138,20 @@ def perform(
     action: Action,
     width: int = 1,
 ) -> list[ir.Value]:
-    """Do `action(address, predicate, vectors)` for each group of up to `width` elements and hand the results to all who hold them."""
-    if ordering(op)[0] in ("release", "acq_rel"):
+    """Do `action(address, predicate, vectors, semantics)` for each group of up to `width` elements and hand the results to all who hold
+    them. Where a thread has several groups, one fence before and one behind them order all of them."""
+    sem, scope = ordering(op)
+    if sem in RELEASES:
         cluster.meet(ctx)
+    if sem in ACQUIRES and is_last(op):
+        sem = "release" if sem in RELEASES else "relaxed"
     result = op.results[0] if len(op.results) else None
     is_tensor = isinstance(pointer.type, ir.RankedTensorType)
     masks = None if mask is None else ctx.value(mask)
     lowered = [ctx.value(v) for v in values]
     if not is_tensor:
         predicate = access.both(ctx, access.owner(ctx, None), masks)
-        returned = action(ctx.value(pointer), predicate, [ctx.splat(v, 1) for v in lowered])
+        returned = action(ctx.value(pointer), predicate, [ctx.splat(v, 1) for v in lowered], sem)
         if result is None or not is_used(result):
             return [] if result is None else [ctx.poison(ctx.type(result.type))]
         shared = through_scratch(ctx, op, returned, access.owner(ctx, None), ctx.constant_vector(ctx.types.i32, [0]))
@@ -152,16 +160,42 @@ def perform(
     planned = access.plan(ctx, pointer, mask, width * size)
     addresses = access.Addresses(ctx, planned, ctx.value(pointer))
     owner = access.owner(ctx, planned.layout)
+    fenced = len(planned.grouping.groups) > 1
+    if fenced and sem in RELEASES:
+        fence(ctx, scope)
     pieces = []
     for group in planned.grouping.groups:
         predicate = access.both(ctx, owner, None if masks is None else vectors.element(ctx, masks, group[0]))
-        pieces.append(action(addresses.of(group[0]), predicate, [vectors.shuffle(ctx, v, group) for v in lowered]))
+        operands = [vectors.shuffle(ctx, v, group) for v in lowered]
+        pieces.append(action(addresses.of(group[0]), predicate, operands, "relaxed" if fenced else sem))
+    if fenced and sem in ACQUIRES:
+        fence(ctx, scope)
     if result is None:
         return []
     if not is_used(result):
         return [ctx.poison(ctx.type(result.type))]
     returned = vectors.shuffle(ctx, vectors.concat(ctx, pieces), planned.grouping.source)
     return [share(ctx, op, returned, planned.layout, owner)]
+
+
+def fence(ctx: LoweringContext, scope: str) -> None:
+    """Order all that this thread does before with all that it does after, for the threads of `scope`."""
+    inline_asm(ctx, f"fence.acq_rel.{scope};", "~{memory}", (), None)
+
+
+def is_last(op: ir.Operation) -> bool:
+    """Whether the kernel neither reads nor writes memory behind an atomic operation, so that nothing shows whether it acquired; or the next
+    that does is an atomic one that releases, whose fence orders both ways."""
+    function = op.parent.operation
+    if function.name != "func.func" or not is_public(function):
+        return False
+    block = [other.operation for other in op.block.operations]
+    for other in block[block.index(op) + 1 :]:
+        if other.name == "tile.atomic_rmw" and isinstance(other.operands[0].type, ir.RankedTensorType):
+            return ordering(other)[0] in RELEASES and SCOPES.index(ordering(other)[1]) >= SCOPES.index(ordering(op)[1])
+        if not is_cheap(other.name) and other.name != "func.return":
+            return False
+    return True
 
 
 def share(ctx: LoweringContext, op: ir.Operation, value: ir.Value, layout: LinearLayout, owner: ir.Value | None) -> ir.Value:

@@ -1,6 +1,7 @@
 """Instructions that lowered kernels become, and that ptxas takes them on every target."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from lowering_harness import assemble, write_ptx
@@ -226,6 +227,24 @@ def test_atomic_add(element: str, arch: int) -> None:
 def test_integer_atomics(kind: str, arch: int) -> None:
     code = f"%r = tile.atomic_rmw {kind} acq_rel sys %op, %x : tensor<1024x!tile.ptr<i32>, #l>"
     assemble(elementwise(code, element="i32"), arch)
+
+
+def test_one_fence_orders_all_groups_of_an_atomic() -> None:
+    add = "%old{0} = tile.atomic_rmw fadd {1} gpu %op, %x : tensor<2048x!tile.ptr<f32>, #l>\n"
+    keep = "%r = arith.addf %x, %y : T"
+    size = {"size": 2048}
+    source = elementwise(f"{keep}\n{add.format(0, 'acq_rel')}", **size)
+    lines = [line for line in source.module.splitlines() if "tile.store" not in line]
+    last = write_ptx(replace(source, module="\n".join(lines)))
+    assert count(last, r"fence\.acq_rel\.gpu") == 1 and count(last, r"red\.relaxed\.gpu\.global\.add\.v4\.f32") == 4
+    followed = write_ptx(elementwise(add.format(0, "acq_rel") + keep, **size))
+    assert count(followed, r"fence\.acq_rel\.gpu") == 2 and count(followed, r"red\.relaxed") == 4
+    twice = write_ptx(elementwise(add.format(0, "acq_rel") + add.format(1, "release") + keep, **size))
+    assert count(twice, r"fence\.acq_rel\.gpu") == 2 and count(twice, r"red\.relaxed") == 8
+    acquire = write_ptx(elementwise(add.format(0, "acquire") + keep, **size))
+    assert count(acquire, r"fence\.acq_rel\.gpu") == 1
+    single = write_ptx(elementwise(add.format(0, "acq_rel").replace("2048", "512") + keep, size=512))
+    assert "fence" not in single and "atom.acq_rel.gpu.global.add.v4.f32" in single
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
