@@ -46,7 +46,7 @@ def configs(constants: str, *values: tuple[int, ...]) -> list[Config]:
 
 def row_configs(n: int) -> list[Config]:
     """Numbers of warps for one row of n elements a program."""
-    return configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (16, 32))))
+    return configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32))))
 
 
 def problem(
