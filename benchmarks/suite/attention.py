@@ -137,7 +137,7 @@ _BACKWARD_KV = [
 ]
 _BACKWARD_ALL = [
     config("BM BN", blocks, warps, 2, WS=specialized)
-    for blocks, warps, specialized in (((64, 128), 8, True), ((64, 128), 8, False), ((64, 64), 4, False), ((32, 128), 8, False))
+    for blocks, warps, specialized in (((64, 128), 8, True), ((64, 128), 8, False), ((64, 64), 4, False))
 ]
 _BACKWARD_Q = [
     config("BM BN", blocks, warps, stages, WS=specialized)

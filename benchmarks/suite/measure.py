@@ -20,6 +20,7 @@ Call = Callable[[], Any]
 #: Told of what is about to run, so that a parent process knows what killed this one.
 Announce = Callable[[str], None]
 
+#: What is read before a timed call to fill L2 with other data. It is not written: kernels would pay for writing it back.
 _FLUSH_BYTES = 256 << 20
 #: GPU cycles of idling before a timed call: the host gets ahead, so launches are not waited for.
 _LEAD = 200_000
@@ -46,13 +47,13 @@ class Timer:
     """Times calls with CUDA events, L2 flushed before each call."""
 
     def __init__(self) -> None:
-        self._trash = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+        self._trash = torch.zeros(_FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
 
     def burst(self, call: Call, count: int) -> float:
         """Median milliseconds of `count` calls one after the other."""
         events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
         for begin, end in events:
-            self._trash.zero_()
+            self._trash.sum()
             torch.cuda._sleep(_LEAD)
             begin.record()
             call()
