@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -672,10 +673,16 @@ _TYPES = ((torch.float32, "f32"), (torch.bfloat16, "bf16"), (torch.int8, "i8"))
 
 def _by_shape(name: str, build: Callable[..., Problem], shapes: tuple[tuple[int, ...], ...], quick: int = 1) -> list[Case]:
     """A case for each shape; number `quick` is part of the short run."""
-    return [
-        Case("memory", f"{name} {'x'.join(map(str, shape))}", partial(_on, build, shape), i == quick % len(shapes))
-        for i, shape in enumerate(shapes)
-    ]
+    return [_case(f"{name} {'x'.join(map(str, shape))}", build, *shape, quick=i == quick % len(shapes)) for i, shape in enumerate(shapes)]
+
+
+def _case(name: str, build: Callable[..., Problem], *sizes: object, quick: bool = False) -> Case:
+    """A case that `_group` puts into its group."""
+    return Case("", name, partial(_on, build, sizes), quick)
+
+
+def _group(name: str, *cases: Case) -> list[Case]:
+    return [replace(case, group=name) for case in cases]
 
 
 def _on(build: Callable[..., Problem], sizes: tuple, device: str) -> Problem:
@@ -683,37 +690,52 @@ def _on(build: Callable[..., Problem], sizes: tuple, device: str) -> Problem:
 
 
 CASES: list[Case] = [
-    *(Case("memory", f"add f32 2^{p}", partial(_on, add, (1 << p,)), p == 28) for p in (24, 28)),
-    *_by_shape("softmax", softmax, (*_ROWS, (262144, 128), (131072, 256), (1024, 131072))),
-    *_by_shape("layer norm", layernorm, _ROWS),
-    *_by_shape("rms norm", rmsnorm, _ROWS),
-    *_by_shape("rms norm of a sum", rmsnorm_residual, ((8192, 4096), (4096, 16384))),
-    *_by_shape("softmax backward", softmax_backward, _BACKWARD),
-    *_by_shape("layer norm backward", layernorm_backward, _BACKWARD),
-    *_by_shape("rms norm backward", rmsnorm_backward, _BACKWARD),
-    *_by_shape("cross entropy", cross_entropy, ((4096, 32768), (2048, 128256))),
-    *_by_shape("swiglu", swiglu, ((8192, 8192),)),
-    *_by_shape("swiglu interleaved", swiglu_interleaved, ((8192, 8192),)),
-    *_by_shape("swiglu backward", swiglu_backward, ((8192, 8192),)),
-    *_by_shape("rotary", rotary, ((16384, 32, 128),)),
-    Case("memory", "dropout 2^27", partial(_on, dropout, (1 << 27, 1)), True),
-    Case("memory", "dropout 2^27, 4 a call", partial(_on, dropout, (1 << 27, 4))),
-    Case("memory", "adam 2^26", partial(_on, adam, (1 << 26,))),
-    *_by_shape("sum of columns", sum_columns, ((8192, 8192),)),
-    *_by_shape("sum of rows", sum_rows, ((8192, 8192),)),
-    *_by_shape("argmax of rows", argmax, ((16384, 4096),)),
-    Case("memory", "cumsum of rows f32 16384x4096", partial(_on, cumsum_rows, (16384, 4096, torch.float32)), True),
-    Case("memory", "cumsum of rows bf16 32768x1024", partial(_on, cumsum_rows, (32768, 1024, torch.bfloat16))),
-    *_by_shape("cumsum of columns", cumsum_columns, ((128, 1 << 18),)),
-    *(Case("memory", f"transpose {t} 8192x8192", partial(_on, transpose, (8192, 8192, d)), t == "bf16") for d, t in _TYPES),
-    *_by_shape("embedding", embedding, ((128256, 32768, 4096),)),
-    *(Case("memory", f"embedding backward {t}", partial(_on, embedding_backward, (32064, 32768, 4096, d))) for d, t in _TYPES[:2]),
-    *_by_shape("gather in rows", gather, ((16384, 2048),)),
-    *_by_shape("sort", sort, ((65536, 128), (16384, 1024), (4096, 4096))),
-    *_by_shape("topk", topk, ((65536, 128, 8), (16384, 2048, 32))),
-    *(Case("memory", f"histogram 2^27, {high} values", partial(_on, histogram, (1 << 27, high)), high == 256) for high in (256, 8)),
-    *_by_shape("quantize int8", quantize_int8, ((16384, 8192),)),
-    *_by_shape("dequantize int8", dequantize_int8, ((16384, 8192),)),
-    *_by_shape("quantize fp8", quantize_fp8, ((1 << 20, 128),)),
-    *_by_shape("dequantize fp8", dequantize_fp8, ((1 << 20, 128),)),
+    *_group(
+        "norms",
+        *_by_shape("softmax", softmax, (*_ROWS, (262144, 128), (131072, 256), (1024, 131072))),
+        *_by_shape("layer norm", layernorm, _ROWS),
+        *_by_shape("rms norm", rmsnorm, _ROWS),
+        *_by_shape("rms norm of a sum", rmsnorm_residual, ((8192, 4096), (4096, 16384))),
+        *_by_shape("cross entropy", cross_entropy, ((4096, 32768), (2048, 128256))),
+    ),
+    *_group(
+        "norms-backward",
+        *_by_shape("softmax", softmax_backward, _BACKWARD),
+        *_by_shape("layer norm", layernorm_backward, _BACKWARD),
+        *_by_shape("rms norm", rmsnorm_backward, _BACKWARD),
+    ),
+    *_group(
+        "elementwise",
+        *(_case(f"add f32 2^{p}", add, 1 << p, quick=p == 28) for p in (24, 28)),
+        *_by_shape("swiglu", swiglu, ((8192, 8192),)),
+        *_by_shape("swiglu interleaved", swiglu_interleaved, ((8192, 8192),)),
+        *_by_shape("swiglu backward", swiglu_backward, ((8192, 8192),)),
+        *_by_shape("rotary", rotary, ((16384, 32, 128),)),
+        _case("dropout 2^27", dropout, 1 << 27, 1, quick=True),
+        _case("dropout 2^27, 4 a call", dropout, 1 << 27, 4),
+        _case("adam 2^26", adam, 1 << 26),
+        *_by_shape("quantize int8", quantize_int8, ((16384, 8192),)),
+        *_by_shape("dequantize int8", dequantize_int8, ((16384, 8192),)),
+        *_by_shape("quantize fp8", quantize_fp8, ((1 << 20, 128),)),
+        *_by_shape("dequantize fp8", dequantize_fp8, ((1 << 20, 128),)),
+    ),
+    *_group(
+        "scans",
+        *_by_shape("sum of columns", sum_columns, ((8192, 8192),)),
+        *_by_shape("sum of rows", sum_rows, ((8192, 8192),)),
+        *_by_shape("argmax of rows", argmax, ((16384, 4096),)),
+        _case("cumsum of rows f32 16384x4096", cumsum_rows, 16384, 4096, torch.float32, quick=True),
+        _case("cumsum of rows bf16 32768x1024", cumsum_rows, 32768, 1024, torch.bfloat16),
+        *_by_shape("cumsum of columns", cumsum_columns, ((128, 1 << 18),)),
+        *_by_shape("sort", sort, ((65536, 128), (16384, 1024), (4096, 4096))),
+        *_by_shape("topk", topk, ((65536, 128, 8), (16384, 2048, 32))),
+        *(_case(f"histogram 2^27, {high} values", histogram, 1 << 27, high, quick=high == 256) for high in (256, 8)),
+    ),
+    *_group(
+        "gathers",
+        *_by_shape("embedding", embedding, ((128256, 32768, 4096),)),
+        *(_case(f"embedding backward {t}", embedding_backward, 32064, 32768, 4096, d) for d, t in _TYPES[:2]),
+        *_by_shape("gather in rows", gather, ((16384, 2048),)),
+        *(_case(f"transpose {t} 8192x8192", transpose, 8192, 8192, d, quick=t == "bf16") for d, t in _TYPES),
+    ),
 ]
