@@ -29,6 +29,7 @@ KERNELS = Path(__file__).with_name("kernels.py")
 
 #: row -> (total, before ptxas) in ms
 GOALS = {"import": (60, None), "start": (400, None), "add": (25, 20), "softmax": (40, 30), "gemm": (330, 150), "attn": (430, 170)}
+GOALS |= {"gemm_tma": GOALS["gemm"], "attn_causal": GOALS["attn"], "attn_tma": GOALS["attn"], "attn_tma_causal": GOALS["attn"]}
 
 Times = dict[str, dict[str, float]]
 
@@ -71,6 +72,27 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], str, dict[str, int]]
         {"D": 128, "BM": 128, "BN": 64, "CAUSAL": True},
         "Q K V O H S",
         {"num_warps": 8, "num_stages": 3},
+    ),
+    "gemm_tma": (
+        "matmul_tma_kernel",
+        {"A": BF16, "Bp": BF16, "C": BF16, "M": I32, "N": I32, "K": I32},
+        {"BM": 128, "BN": 256, "BK": 64, "G": 8, "NSM": 132, "WS": True},
+        "A Bp C M N K",
+        {"num_warps": 8, "num_stages": 3},
+    ),
+    "attn_tma": (
+        "attn_tma_kernel",
+        {"Q": BF16, "K": BF16, "V": BF16, "O": BF16, "sm": "fp32", "Z": I32, "H": I32, "S": I32},
+        {"D": 128, "BM": 128, "BN": 128, "CAUSAL": False, "WS": True},
+        "Q K V O Z H S",
+        {"num_warps": 8, "num_stages": 2},
+    ),
+    "attn_tma_causal": (
+        "attn_tma_kernel",
+        {"Q": BF16, "K": BF16, "V": BF16, "O": BF16, "sm": "fp32", "Z": I32, "H": I32, "S": I32},
+        {"D": 128, "BM": 128, "BN": 128, "CAUSAL": True, "WS": True},
+        "Q K V O Z H S",
+        {"num_warps": 8, "num_stages": 2},
     ),
 }
 
