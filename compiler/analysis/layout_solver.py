@@ -367,15 +367,18 @@ class LayoutSolver:
                 if home is not None and home != self.homes.get(arg):
                     self.homes[arg] = home
                     changed = True
-            if changed:
-                continue
-            for arg, _, _ in carried:
-                if arg not in self.homes:
-                    self.homes[arg] = self._wanted(arg) or self.default(arg)
-                    changed = True
-            if not changed:
+            if not changed and not self._settle_rest(carried):
                 return
+        # Values that are, say, transposed each time never come to rest: they are converted once an iteration.
+        self._settle_rest(carried)
         solve()
+
+    def _settle_rest(self, carried: list[tuple[ir.Value, ir.Value, ir.Value]]) -> bool:
+        """Give homes to the carried values without one; return whether there were any."""
+        rest = [arg for arg, _, _ in carried if arg not in self.homes]
+        for arg in rest:
+            self.homes[arg] = self._wanted(arg) or self.default(arg)
+        return bool(rest)
 
     def _if(self, node: Node) -> None:
         for block in node.blocks:

@@ -294,3 +294,22 @@ def test_closures_and_global_constants():
         out = np.zeros(4, np.int32)
         launch(make_kernel(tl.constexpr(offset)), (4,), out)
         assert out.tolist() == [(3 * i + offset) * 2 for i in range(4)]
+
+
+@jit
+def turning_kernel(x, out, turns):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :]
+    tile = tl.load(x + i * 16 + j)
+    count = tl.zeros([16], tl.int32)
+    for _ in range(turns):
+        tile = tl.trans(tile) + 1
+        count = count + count + 1
+    tl.store(out + i * 16 + j, tile + count[:, None])
+
+
+@pytest.mark.parametrize("turns", [0, 1, 4, 5])
+def test_a_carried_tile_that_is_transposed_each_time(turns):
+    x = np.random.default_rng(8).integers(0, 100, (16, 16)).astype(np.int32)
+    out = np.zeros_like(x)
+    launch(turning_kernel, (1,), x, out, turns)
+    assert np.array_equal(out, (x.T if turns % 2 else x) + turns + 2**turns - 1)
