@@ -78,6 +78,7 @@ class Site:
     delayed: list[Delayed]
     ahead: set[int]
     in_flight: bool
+    turns: int
 
     @property
     def slot_bytes(self) -> int:
@@ -270,7 +271,7 @@ def _site(op: ir.Operation, num_warps: int) -> Site | None:
         groups.append(Group(members, min(b.first for b in members), last, late))
     if any(_wait_of(loop, group.last) is None for group in groups):
         return None
-    return Site(loop, groups, unused, delayed, ahead if delayed else set(), not delayed and carries_accumulators(loop))
+    return Site(loop, groups, unused, delayed, ahead if delayed else set(), not delayed and carries_accumulators(loop), _turns(loop, num_warps))
 
 
 def _inside_structured(op: ir.Operation) -> bool:
@@ -322,6 +323,15 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
         else:
             users.append(None)
     return users, readers
+
+
+TURNS = None
+
+
+def _turns(loop: Loop, num_warps: int) -> int:
+    if TURNS is not None:
+        return TURNS(num_warps // 4)
+    return 0
 
 
 def _ahead(loop: Loop) -> set[int] | None:

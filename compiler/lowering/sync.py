@@ -48,15 +48,22 @@ def fixed(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("tilegpu.named_barrier_sync", "tilegpu.named_barrier_arrive")
 def named_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
+    """With `tilegpu.turns = n`, one of the n barriers from `id` on: each warpgroup waits at its own and arrives at that of the next one.
+    `tilegpu.last_warpgroup`: only the last of them arrives."""
     number, threads = (ir.IntegerAttr(op.attributes[name]).value for name in ("id", "threads"))
-    kind = op.name.rsplit("_", 1)[1]
-    inline_asm(
-        ctx,
-        f"barrier.{kind}.aligned {number}, {threads};" if kind == "sync" else f"barrier.arrive.aligned {number}, {threads};",
-        "~{memory}",
-        (),
-        None,
-    )
+    kind = "sync" if op.name == "tilegpu.named_barrier_sync" else "arrive"
+    if "tilegpu.turns" not in op.attributes:
+        inline_asm(ctx, f"barrier.{kind}.aligned {number}, {threads};", "~{memory}", (), None)
+        return []
+    turns = ir.IntegerAttr(op.attributes["tilegpu.turns"]).value
+    group = ctx.emit("llvm.lshr", ctx.types.i32, (ctx.uniform_warp_id, ctx.i32(2)))
+    is_last = ctx.emit("llvm.icmp", ctx.types.i1, (group, ctx.i32(turns - 1)), ctx.types.icmp("eq"))
+    if kind == "arrive":
+        following = ctx.emit("llvm.add", ctx.types.i32, (group, ctx.i32(1)))
+        group = ctx.emit("llvm.select", ctx.types.i32, (is_last, ctx.i32(0), following))
+    barrier = ctx.emit("llvm.add", ctx.types.i32, (group, ctx.i32(number)))
+    condition = is_last if "tilegpu.last_warpgroup" in op.attributes else None
+    when(ctx, condition, lambda: inline_asm(ctx, f"barrier.{kind}.aligned $0, {threads};", "r,~{memory}", (barrier,), None))
     return []
 
 

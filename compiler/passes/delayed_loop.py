@@ -38,7 +38,9 @@ class DelayedLoop(ConsumerLoop):
     def make(self, build: Builder, live: list[int], kept: list[int]) -> tuple[list[ir.Value], Place]:
         """Build the loop, and what stands in front of it and behind it; return its results and the place behind it."""
         loop, site = self.loop, self.site
-        waited = self._wait_for_first(build, self._first_products(build, live, self.place), self.place, 0)
+        first = self._first_products(build, live, self.place)
+        self.pass_turn(build)
+        waited = self._wait_for_first(build, first, self.place, 0)
         accumulators = [loop.inits[d.carried] for d in site.delayed]
         inits = [loop.lower, *(loop.inits[i] for i in kept), *waited, *accumulators, *flat([self.place, self.place])]
         lefts = [loop.ops[d.issue].operands[0] for d in site.delayed]
@@ -68,6 +70,7 @@ class DelayedLoop(ConsumerLoop):
         for group in self.site.early:
             if group.first in self.site.ahead:
                 self._read_slots(group, self.wait_full(build, group, place), values)
+        self.take_turn(build)
         for position in live:
             if position in self.site.ahead:
                 build.clone(self.loop.ops[position], values)
@@ -97,6 +100,7 @@ class DelayedLoop(ConsumerLoop):
         following = place.next(build, self.ring.slots)
         first = self._first_products(build, live, following)
         results = self._later_products(build, args[len(kept) : -2], place)
+        self.pass_turn(build)
         waited = self._wait_for_first(build, first, following, len(results))
         next_iv = build.binary("arith.addi", iv, self.loop.step)
         build.op("scf.yield", [], [next_iv, *args[: len(kept)], *waited, *results, *flat([following, place])])

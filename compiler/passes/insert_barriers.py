@@ -241,7 +241,7 @@ class _Reader:
         return intervals
 
     def _is_full(self, op: ir.Operation) -> bool:
-        return ir.IntegerAttr(op.attributes["threads"]).value == self.threads
+        return "tilegpu.turns" not in op.attributes and ir.IntegerAttr(op.attributes["threads"]).value == self.threads
 
 
 def _collect_allocs(block: ir.Block, allocs: list[ir.Operation]) -> None:

@@ -121,12 +121,12 @@ class Simulator:
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
 
-    def meet(self, barrier: int, threads: int, active: np.ndarray) -> None:
+    def meet(self, barrier: int, threads: int, active: np.ndarray, waits: bool = True) -> None:
         """A barrier."""
         if self.turns is not None:
             rank = int(self.rank[active][0])
             assert (self.rank[active] == rank).all(), "a barrier of a CTA met by several"
-            self.turns.meet((rank, barrier), threads, int(active.sum()))
+            self.turns.meet((rank, barrier), threads, int(active.sum()), waits)
 
     def cluster_arrive(self, active: np.ndarray) -> None:
         """Arrive at the barrier of the cluster."""
@@ -473,6 +473,9 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
 
     if text.startswith("barrier.cluster."):
         (simulator.cluster_arrive if ".arrive" in text else simulator.cluster_wait)(active)
+        return None
+    if match := re.fullmatch(r"barrier\.(sync|arrive)\.aligned \$0, (\d+);", text):
+        simulator.meet(int(operand(0)[active][0]), int(match[2]), active, waits=match[1] == "sync")
         return None
     if run_tma_asm(simulator, text, operand, active):
         return None

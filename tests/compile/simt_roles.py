@@ -68,11 +68,12 @@ class Turns:
             self._switch()
         self.stuck.clear()
 
-    def meet(self, barrier: Hashable, threads: int, own: int) -> None:
-        """Wait at a barrier of `threads` threads, of which the part has `own`."""
+    def meet(self, barrier: Hashable, threads: int, own: int, waits: bool = True) -> None:
+        """Arrive at a barrier of `threads` threads, of which the part has `own`, and wait there if it `waits`."""
         generation, count = self.arrived.get(barrier, (0, 0))
         count += own
         assert count <= threads, f"barrier {barrier} is used by more than {threads} threads"
         done = count == threads
         self.arrived[barrier] = (generation + 1, 0) if done else (generation, count)
-        self.wait_until(lambda: self.arrived[barrier][0] != generation)
+        if waits:
+            self.wait_until(lambda: self.arrived[barrier][0] != generation)
