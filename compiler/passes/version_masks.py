@@ -29,7 +29,8 @@ from tilewright.compiler.analysis.tree import key
 from .building import Builder, Values, collect, defining
 from .registry import register
 
-_PRODUCTS = frozenset({"tilegpu.wgmma", "tilegpu.mma", "tile.dot"})
+#: Products that leave registers for values of both branches; those of mma.sync have their operands there, and would spill.
+_PRODUCTS = ("tilegpu.wgmma",)
 _SHAPE_OPS = frozenset({"tile.broadcast", "tile.expand_dims", "tile.splat"})
 _MAXIMA = frozenset({"arith.maxnumf", "arith.maximumf"})
 #: More operations than this are not written twice.
