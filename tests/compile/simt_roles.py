@@ -27,6 +27,7 @@ class Turns:
         """Run the parts to their ends. Raises what a part raises, and AssertionError if all of them wait."""
         self.batons = [threading.Semaphore(0) for _ in parts]
         self.alive = set(range(len(parts)))
+        self.arrived = {}
         threads = [threading.Thread(target=self._part, args=(i, part)) for i, part in enumerate(parts)]
         for thread in threads:
             thread.start()
@@ -77,3 +78,5 @@ class Turns:
         self.arrived[barrier] = (generation + 1, 0) if done else (generation, count)
         if waits:
             self.wait_until(lambda: self.arrived[barrier][0] != generation)
+        else:
+            self.stuck.clear()

@@ -115,6 +115,8 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             mbarrier = state.mbarriers[int(operand(0)[thread])]
             mbarrier.arrivals += int(match[1])
             mbarrier.advance()
+        if simulator.turns is not None:
+            simulator.turns.stuck.clear()
         return True
     if "mbarrier.try_wait.parity" in text:
         chosen = active & operand(2)
