@@ -21,7 +21,7 @@ from .axis_info import element_bytes
 from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
 from .staging import stagings
 from .tree import key
-from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
+from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
 
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
 #: Warps of the producer: setmaxnreg is for whole warpgroups.
@@ -33,6 +33,11 @@ REGISTERS = {4: (0, 0), 8: (240, 24), 16: (112, 24)}
 _MAX_OPERAND_REGISTERS = 176
 #: With more consumer warps than these, other warpgroups have work for the tensor cores while one of them waits, and registers are few.
 _MOST_WARPS_DELAYED = 8
+_WARPS_PER_GROUP, _THREADS_PER_GROUP = 4, 128
+_EXPONENTIALS = frozenset({"math.exp", "math.exp2"})
+#: Cycles in which a multiprocessor does an exponential for each thread of a warpgroup, and up to which part of the products' time they
+#: disappear beside these by themselves.
+_EXP_CYCLES, _MOST_HIDDEN = 8, 0.75
 #: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
 _MIN_BYTES = 16 * 1024
 _SLOT_ALIGNMENT = 1024
@@ -70,7 +75,8 @@ class Group:
 class Site:
     """One loop. `unused`: positions of operations without effect that hold on to the loads. `delayed`: wgmmas that run an iteration late;
     then those in front of the first wait run an iteration early, with the operations that they need (`ahead`). `in_flight`: its
-    accumulators stay pending from one iteration to the next, so a slot is released an iteration late."""
+    accumulators stay pending from one iteration to the next, so a slot is released an iteration late. `turns`: how many warpgroups take
+    turns with their products, 0 where all issue them at any time."""
 
     loop: Loop
     groups: list[Group]
@@ -271,7 +277,15 @@ def _site(op: ir.Operation, num_warps: int) -> Site | None:
         groups.append(Group(members, min(b.first for b in members), last, late))
     if any(_wait_of(loop, group.last) is None for group in groups):
         return None
-    return Site(loop, groups, unused, delayed, ahead if delayed else set(), not delayed and carries_accumulators(loop), _turns(loop, num_warps))
+    return Site(
+        loop,
+        groups,
+        unused,
+        delayed,
+        ahead if delayed else set(),
+        not delayed and carries_accumulators(loop),
+        _turns(loop, num_warps) if delayed else 0,
+    )
 
 
 def _inside_structured(op: ir.Operation) -> bool:
@@ -325,13 +339,19 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
     return users, readers
 
 
-TURNS = None
-
-
 def _turns(loop: Loop, num_warps: int) -> int:
-    if TURNS is not None:
-        return TURNS(num_warps // 4)
-    return 0
+    """Return how many warpgroups take turns at the tensor cores: all of them where exponentials take as long as products, so that one
+    group's run beside another's; else 0."""
+    exponentials = sum(_EXP_CYCLES * registers(o.results[0].type) for o in loop.ops if o.name in _EXPONENTIALS and _is_tensor(o))
+    products = sum(_product_cycles(loop.ops[p]) for p in issues(loop))
+    return num_warps // _WARPS_PER_GROUP if exponentials > _MOST_HIDDEN * products else 0
+
+
+def _product_cycles(wgmma: ir.Operation) -> float:
+    """The cycles of a multiprocessor's tensor cores for one warpgroup's part of a wgmma: 1,024 products of 32 bits each, and more of
+    smaller ones."""
+    shape, element, *_ = tilegpu.buffer_info(wgmma.operands[1].type)
+    return registers(wgmma.results[0].type) * _THREADS_PER_GROUP * shape[0] * element.width / (32 * 1024)
 
 
 def _ahead(loop: Loop) -> set[int] | None:

@@ -107,14 +107,14 @@ def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int], max_regist
         alloc = loop.definition(loop.ops[alloc].operands[0])
     if alloc not in pipelined or any(sum(1 for _ in loop.ops[p].results[0].uses) != 1 for p in (alloc, *views)):
         return None
-    if sum(_registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0])) > max_registers:
+    if sum(registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0])) > max_registers:
         return None
     if first not in _sources(loop, [left]) or ("arg", carried) in _sources(loop, loop.ops[first].operands):
         return None
     return Delayed(issue, loop.position(wait), tuple(reversed(views)), alloc, carried)
 
 
-def _registers(type_: ir.Type) -> int:
+def registers(type_: ir.Type) -> int:
     """Return the 32-bit registers of a thread that a tensor takes."""
     return element_count(layout_of(type_)) * type_.element_type.width // 32
 

@@ -10,20 +10,9 @@ from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.analysis.specialization import Group, Site, first_wait, wait_behind
-from tilewright.compiler.analysis.wgmma_loops import issues
 
 from .building import Builder, i32_attr
 from .rings import SGT, SLT, Place, Ring, buffer_slot, compare, flat, mbarrier_slot, unflat
-
-_WARPGROUP_THREADS = 128
-#: Number of the first of the named barriers at which warpgroups take turns; those of the CTA and of the roles come before.
-_TURN_BARRIERS = 8
-
-
-def turn_attributes(turns: int, context: ir.Context) -> dict[str, ir.Attribute]:
-    """Return the attributes of the named barriers of warpgroups that take turns: two of them meet at each."""
-    threads = 2 * _WARPGROUP_THREADS
-    return {"id": i32_attr(_TURN_BARRIERS, context), "threads": i32_attr(threads, context), "tilegpu.turns": i32_attr(turns, context)}
 
 
 class ConsumerLoop:
@@ -95,17 +84,13 @@ class ConsumerLoop:
         again = compare(build, SGT, iv, loop.lower)
         arrivals = self.arrivals(live)
         releases = self.releases()
-        first, first_issue = first_wait(site), issues(loop)[0]
+        first = first_wait(site)
         for position in live:
             for group in arrivals.get(position, []):
                 self.arrive(build, group, place)
             for group in releases.get(position, []):
                 self.release(build, group, place.slot, None)
-            if position == first_issue:
-                self.take_turn(build)
             block.append(loop.ops[position])
-            if position == first_issue:
-                self.pass_turn(build)
             if position == first and site.in_flight:
                 for group in site.groups:
                     self.release(build, group, last.slot, again)
@@ -136,16 +121,6 @@ class ConsumerLoop:
             users = [p for r in results for use in r.uses if (p := self.loop.position(use.owner.operation)) is not None]
             out.setdefault(min(users, default=end), []).append(group)
         return out
-
-    def take_turn(self, build: Builder) -> None:
-        """Where warpgroups take turns at the tensor cores: wait for one's own."""
-        if self.site.turns:
-            build.op("tilegpu.named_barrier_sync", [], [], turn_attributes(self.site.turns, self.context))
-
-    def pass_turn(self, build: Builder) -> None:
-        """Let the next warpgroup have its turn."""
-        if self.site.turns:
-            build.op("tilegpu.named_barrier_arrive", [], [], turn_attributes(self.site.turns, self.context))
 
     def wait_full(self, build: Builder, group: Group, place: Place) -> list[ir.Value]:
         """Wait for the blocks of a group; return the slots of its buffers."""

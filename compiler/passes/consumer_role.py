@@ -12,8 +12,8 @@ from tilewright.compiler.analysis.specialization import Site
 from tilewright.compiler.analysis.tree import key
 
 from .building import Builder
-from .consumer_loop import ConsumerLoop, turn_attributes
-from .delayed_loop import DelayedLoop
+from .consumer_loop import ConsumerLoop
+from .delayed_loop import DelayedLoop, turn_attributes
 from .rings import Place, Rings, flat, unflat
 
 
@@ -27,7 +27,7 @@ def consume(block: ir.Block, sites: list[Site], rings: Rings) -> None:
             op = op.parent.operation
     first = block.operations[0].operation
     turns = max(site.turns for site in sites)
-    if turns:
+    if turns:  # The first warpgroup has the first turn.
         attributes = turn_attributes(turns, first.context) | {"tilegpu.last_warpgroup": ir.UnitAttr.get(first.context)}
         Builder.before(first).op("tilegpu.named_barrier_arrive", [], [], attributes)
     _Consumer(sites, rings, around).block(block, rings.start(Builder.before(first), 0))

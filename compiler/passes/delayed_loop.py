@@ -13,6 +13,10 @@ ones of this iteration together, and works on the former's result while the latt
         wait for the blocks of the later products; later products of this iteration
         wait for the first products; release their blocks
     wait for the last blocks; later products of the last iteration; wait for them
+
+Where exponentials bound the loop (`Site.turns`), warpgroups issue their products one after the other: each waits for its turn in front of
+the first products and passes it on behind the later ones, at named barriers of two warpgroups each. So one works on its results while
+another's products run.
 """
 
 from __future__ import annotations
@@ -26,6 +30,16 @@ from . import delayed_wgmma
 from .building import Builder, Values, i32_attr
 from .consumer_loop import ConsumerLoop
 from .rings import SGT, Place, compare, flat, unflat
+
+_WARPGROUP_THREADS = 128
+#: Number of the first of the named barriers at which warpgroups take turns; those of the CTA and of the roles come before.
+_TURN_BARRIERS = 8
+
+
+def turn_attributes(turns: int, context: ir.Context) -> dict[str, ir.Attribute]:
+    """Return the attributes of the named barriers of warpgroups that take turns: two of them meet at each."""
+    threads = 2 * _WARPGROUP_THREADS
+    return {"id": i32_attr(_TURN_BARRIERS, context), "threads": i32_attr(threads, context), "tilegpu.turns": i32_attr(turns, context)}
 
 
 class DelayedLoop(ConsumerLoop):
@@ -61,6 +75,18 @@ class DelayedLoop(ConsumerLoop):
 
     def _group(self, delayed: Delayed) -> Group:
         return next(g for g in self.site.groups if g.delayed is delayed)
+
+    # Turns
+
+    def take_turn(self, build: Builder) -> None:
+        """Where warpgroups take turns at the tensor cores: wait for one's own."""
+        if self.site.turns:
+            build.op("tilegpu.named_barrier_sync", [], [], turn_attributes(self.site.turns, self.context))
+
+    def pass_turn(self, build: Builder) -> None:
+        """Let the next warpgroup have its turn."""
+        if self.site.turns:
+            build.op("tilegpu.named_barrier_arrive", [], [], turn_attributes(self.site.turns, self.context))
 
     # The first products
 

@@ -113,9 +113,9 @@ def _without_late_shapes(ops: list[ir.Operation], inside: set[int]) -> None:
 
 
 def _with_sources(ops: list[ir.Operation], inside: set[int]) -> None:
-    """Add what makes operands for nothing but operations inside."""
+    """Add the tensors that are operands of nothing but operations inside; the condition needs scalars."""
     for op in reversed(ops):
-        if key(op) in inside or not is_cheap(op.name):
+        if key(op) in inside or not is_cheap(op.name) or not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             continue
         users = [key(u.owner.operation) for r in op.results for u in r.uses]
         if users and all(u in inside for u in users):

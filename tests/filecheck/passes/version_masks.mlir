@@ -10,8 +10,9 @@
 module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
   // Row 64 * pid + (0 to 63) >= column n + (0 to 7) everywhere if 64 * pid >= n + 7. There the scale follows the maximum, if it is positive.
   // CHECK-LABEL: func.func @causal
-  // CHECK: scf.for %[[N:[^ ]*]] =
+  // CHECK: scf.for
   // CHECK: %[[X:.*]] = tilegpu.wgmma_wait
+  // CHECK: %[[N:.*]] = arith.muli
   // CHECK: %[[END:.*]] = arith.addi %[[N]], %c7_i32
   // CHECK: %[[TRUE:.*]] = arith.cmpi sge, %{{.*}}, %[[END]] : i32
   // CHECK: arith.cmpf ogt, %[[SCALE:[^,]*]], %
@@ -29,6 +30,7 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
   // CHECK: }
   func.func @causal(%a: !tilegpu.buffer<64x16xf16, #sa>, %b: !tilegpu.buffer<16x8xf16, #sb>, %scale: f32, %end: i32) -> tensor<64x8xf32, #acc> {
     %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
     %c8 = arith.constant 8 : i32
     %c64 = arith.constant 64 : i32
     %zero = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
@@ -41,9 +43,10 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     %r3 = tile.expand_dims %r2 axis = 1 : tensor<64xi32, #rows> -> tensor<64x1xi32, #rows1>
     %row = tile.broadcast %r3 : tensor<64x1xi32, #rows1> -> tensor<64x8xi32, #acc>
     %s = tile.splat %scale : f32 -> tensor<64x8xf32, #acc>
-    %r = scf.for %n = %c0 to %end step %c8 iter_args(%sum = %zero) -> (tensor<64x8xf32, #acc>) : i32 {
+    %r = scf.for %i = %c0 to %end step %c1 iter_args(%sum = %zero) -> (tensor<64x8xf32, #acc>) : i32 {
       %p = tilegpu.wgmma %a, %b, %zero instr = [64, 8, 16] precision = ieee : !tilegpu.buffer<64x16xf16, #sa>, !tilegpu.buffer<16x8xf16, #sb> -> tensor<64x8xf32, #acc>
       %x = tilegpu.wgmma_wait num = 0 (%p : tensor<64x8xf32, #acc>)
+      %n = arith.muli %i, %c8 : i32
       %k0 = tile.range 0 to 8 : tensor<8xi32, #cols>
       %k1 = tile.splat %n : i32 -> tensor<8xi32, #cols>
       %k2 = arith.addi %k0, %k1 : tensor<8xi32, #cols>
