@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from mlir import ir
 
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts import SharedLayout
+from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.compiler.lowering.scratch import scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tile, tilegpu
@@ -24,6 +27,8 @@ from .tree import key
 from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
 
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
+#: Attribute (i32) of a load of a block: the bits of the rank whose CTAs load the same block.
+MULTICAST = "tile.multicast"
 #: Warps of the producer: setmaxnreg is for whole warpgroups.
 PRODUCER_WARPS = 4
 #: Consumer warps -> registers of (a consumer thread, a producer thread). At launch every thread has its share of the 65,536 registers in
@@ -49,7 +54,8 @@ _FULL_RING_BYTES = 193 * 1024
 @dataclass
 class Block:
     """A load of a site: positions of it, of the allocation that wgmmas read, of that one's fence, and of the first operation that uses it;
-    the layout of a slot, its element and its bytes."""
+    the layout of a slot, its element and its bytes. `multicast`: the bits of the rank whose CTAs load the same block, each a piece of it
+    for all of them."""
 
     load: int
     alloc: int
@@ -58,6 +64,7 @@ class Block:
     shared: SharedLayout
     element: ir.Type
     slot_bytes: int
+    multicast: int = 0
 
 
 @dataclass
@@ -69,6 +76,11 @@ class Group:
     first: int
     last: int
     delayed: Delayed | None = None
+
+    @property
+    def ctas(self) -> int:
+        """The bits of the rank whose CTAs must have released a slot before it is filled."""
+        return reduce(or_, (block.multicast for block in self.blocks))
 
 
 @dataclass
@@ -102,7 +114,7 @@ class Site:
 
     def rings(self) -> tuple:
         """What its rings are: sites of equal rings share them."""
-        return tuple(tuple((b.shared, b.element) for b in g.blocks) for g in self.groups)
+        return tuple(tuple((b.shared, b.element, b.multicast) for b in g.blocks) for g in self.groups)
 
 
 @dataclass
@@ -317,7 +329,21 @@ def _block(loop: Loop, position: int, unused: list[int]) -> tuple[Block, tuple[i
     fence = alloc + 1 if loop.names[alloc + 1] == "tilegpu.fence_async" else None
     shared = shared_of(loop.ops[alloc].results[0].type)
     size = shared.allocation_elements() * element_bytes(element)
-    return Block(position, alloc, fence, min(users), shared, element, size), (min(readers), max(readers))
+    block = Block(position, alloc, fence, min(users), shared, element, size, multicast_of(load, shared))
+    return block, (min(readers), max(readers))
+
+
+def multicast_of(load: ir.Operation, shared: SharedLayout) -> int:
+    """Return the bits of the rank whose CTAs could share the copies of a load (`tile.multicast`): its descriptor is an argument that is
+    used for such loads alone, and the block has pieces that TMA can copy."""
+    descriptor = load.operands[0]
+    if MULTICAST not in load.attributes or not isinstance(descriptor.owner, ir.Block):
+        return 0
+    mask = ir.IntegerAttr(load.attributes[MULTICAST]).value
+    users = [use.owner.operation for use in descriptor.uses]
+    alike = all(u.name == _LOAD and MULTICAST in u.attributes and ir.IntegerAttr(u.attributes[MULTICAST]).value == mask for u in users)
+    bits, rows = max(8, tile.desc_info(descriptor.type)[1].width), shared.shape[0] >> mask.bit_count()
+    return mask if alike and rows and tma_boxes(shared, bits, min(rows, MAX_BOX)) is not None else 0
 
 
 def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]:

@@ -4,7 +4,7 @@ from mlir import ir
 
 from tilewright.dialects import tilegpu
 
-from . import access, cluster
+from . import access, cluster, linear
 from .asm import inline_asm
 from .branches import when
 from .context import LoweringContext
@@ -33,8 +33,9 @@ def program_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 
 FIXED = {
-    "tilegpu.cluster_arrive": cluster.ARRIVE,
-    "tilegpu.cluster_wait": cluster.WAIT,
+    # Behind roles, the threads of a warp need not be together.
+    "tilegpu.cluster_arrive": "barrier.cluster.arrive.release;",
+    "tilegpu.cluster_wait": "barrier.cluster.wait.acquire;",
     "tilegpu.fence_async": "fence.proxy.async.shared::cta;",
 }
 
@@ -99,8 +100,12 @@ def mbarrier_expect(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("tilegpu.mbarrier_arrive")
 def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    """Thread 0 arrives; with `tilegpu.each_warpgroup` the first thread of each warpgroup does."""
+    """Thread 0 arrives; with `tilegpu.each_warpgroup` the first thread of each warpgroup does, and with `tilegpu.ctas` the first threads of
+    each, one at each CTA's mbarrier of those whose ranks differ in these bits."""
     count = ir.IntegerAttr(op.attributes["count"]).value
+    if "tilegpu.ctas" in op.attributes:
+        _arrive_in_cluster(ctx, op, count, ir.IntegerAttr(op.attributes["tilegpu.ctas"]).value)
+        return []
     if EACH_WARPGROUP in op.attributes:
         first = first_of_warpgroup(ctx)
         condition = access.both(ctx, first, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
@@ -112,14 +117,29 @@ def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     return []
 
 
-def first_of_warpgroup(ctx: LoweringContext) -> ir.Value:
-    """i1: whether this is the first thread of its warpgroup."""
+def first_of_warpgroup(ctx: LoweringContext, count: int = 1) -> ir.Value:
+    """i1: whether this is one of the first `count` threads of its warpgroup."""
 
     def build() -> ir.Value:
         thread = ctx.emit("llvm.and", ctx.types.i32, (ctx.thread_id, ctx.i32(WARPGROUP_THREADS - 1)))
-        return ctx.emit("llvm.icmp", ctx.types.i1, (thread, ctx.i32(0)), ctx.types.icmp("eq"))
+        return ctx.emit("llvm.icmp", ctx.types.i1, (thread, ctx.i32(count)), ctx.types.icmp("ult"))
 
-    return ctx.once("first of warpgroup", build)
+    return ctx.once(f"first {count} of warpgroup", build)
+
+
+def _arrive_in_cluster(ctx: LoweringContext, op: ir.Operation, count: int, ctas: int) -> None:
+    buffer, *predicate = ctx.operands(op)
+    bits = [1 << bit for bit in range(ctas.bit_length()) if ctas >> bit & 1]
+    first = first_of_warpgroup(ctx, 1 << len(bits))
+    target = ctx.once(
+        f"own of {ctas}",
+        lambda: ctx.emit("llvm.xor", ctx.types.i32, (ctx.cluster_rank, linear.apply_columns(ctx, ctx.thread_id, bits))),
+    )
+    condition = access.both(ctx, first, predicate[0] if predicate else None)
+    text = (
+        f"{{ .reg .b32 A; mapa.shared::cluster.u32 A, $0, $2; @$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [A], {count}; }}"
+    )
+    inline_asm(ctx, text, "r,b,r,~{memory}", (buffer, condition, target), None)
 
 
 @rule("tilegpu.mbarrier_wait")

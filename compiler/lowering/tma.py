@@ -55,30 +55,63 @@ def _coordinates(first: int, count: int) -> str:
 
 @rule("tilegpu.tma_load")
 def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    if "multicast" in op.attributes:
-        raise ValueError("tma_load: multicast has no lowering")
+    """With `tilegpu.ctas`, the CTAs whose ranks differ in these bits load one piece of the block each, for all of them."""
+    ctas = ir.IntegerAttr(op.attributes["tilegpu.ctas"]).value if "tilegpu.ctas" in op.attributes else 0
     descriptor, *indices, buffer, mbarrier = list(op.operands)[: _without_predicate(op)]
     condition = elected(ctx, op, _without_predicate(op))
     rank = len(indices)
     evict = keyword(op, "evict", "evict_normal")
     hint = "" if evict == "evict_normal" else ".L2::cache_hint"
-    tail = f", ${3 + rank}" if hint else ""
+    more = ([_cta_mask(ctx, ctas)] if ctas else []) + ([l2_policy(ctx, evict)] if hint else [])
+    tail = "".join(f", ${3 + rank + i}" for i in range(len(more)))
     text = (
-        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} "
-        f"[$0], [$1, {_coordinates(3, rank)}], [$2]{tail};"
+        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        f"{'.multicast::cluster' if ctas else ''}{hint} [$0], [$1, {_coordinates(3, rank)}], [$2]{tail};"
     )
-    constraints = ",".join(["r", "l", "r", *["r"] * rank, *["l"] * bool(hint), "~{memory}"])
-    policy = [l2_policy(ctx, evict)] if hint else []
-    values = [ctx.value(v) for v in indices]
-    parts = _parts(ctx, boxes_of(buffer.type), values, ctx.value(buffer))
+    constraints = ",".join(["r", "l", "r", *["r"] * rank, *["h"] * bool(ctas), *["l"] * bool(hint), "~{memory}"])
+    values, address = [ctx.value(v) for v in indices], ctx.value(buffer)
+    boxes = boxes_of(buffer.type, min(MAX_BOX, tilegpu.buffer_info(buffer.type)[0][0] >> ctas.bit_count()))
+    if ctas:
+        boxes, values, address = _own_piece(ctx, boxes, buffer.type, ctas, values, address)
+    parts = _parts(ctx, boxes, values, address)
 
     def issue() -> None:
         for coordinates, address in parts:
-            operands = (address, ctx.value(descriptor), ctx.value(mbarrier), *coordinates, *policy)
+            operands = (address, ctx.value(descriptor), ctx.value(mbarrier), *coordinates, *more)
             inline_asm(ctx, text, constraints, operands, None)
 
     when(ctx, condition, issue)
     return []
+
+
+def _cta_mask(ctx: LoweringContext, ctas: int) -> ir.Value:
+    """i16: the set of the CTAs whose ranks differ from this one's in the bits `ctas`."""
+    t = ctx.types
+    everyone = sum(1 << rank for rank in linear.images([1 << bit for bit in range(ctas.bit_length()) if ctas >> bit & 1]))
+
+    def build() -> ir.Value:
+        first = ctx.emit("llvm.and", t.i32, (ctx.cluster_rank, ctx.i32(ctx.facts.num_ctas - 1 & ~ctas)))
+        return ctx.emit("llvm.trunc", t.i16, (ctx.emit("llvm.shl", t.i32, (ctx.i32(everyone), first)),))
+
+    return ctx.once(f"set of {ctas}", build)
+
+
+def _own_piece(
+    ctx: LoweringContext, boxes: TmaBoxes, buffer_type: ir.Type, ctas: int, indices: list[ir.Value], address: ir.Value
+) -> tuple[TmaBoxes, list[ir.Value], ir.Value]:
+    """(boxes of the first piece, indices and address of this CTA's piece): the bits `ctas` of the rank count the pieces."""
+    shared, size = shared_of(buffer_type), element_bytes(tilegpu.buffer_info(buffer_type)[1])
+    rows = shared.shape[0] >> ctas.bit_count()
+    columns = shared.address_columns()[shared.linear.shifts[0] + rows.bit_length() - 1 :]
+    steps, offsets = [0] * ctas.bit_length(), [0] * ctas.bit_length()
+    for number, bit in enumerate(b for b in range(ctas.bit_length()) if ctas >> b & 1):
+        steps[bit], offsets[bit] = rows << number, columns[number] * size
+    row, place = (
+        ctx.once(f"piece {moved}", lambda moved=moved: linear.apply_columns(ctx, ctx.cluster_rank, moved)) for moved in (steps, offsets)
+    )
+    own = replace(boxes, parts=tuple(part for part in boxes.parts if part[0][0] < rows))
+    address = ctx.emit("llvm.getelementptr", address.type, (address, place), ctx.types.gep_attrs(ctx.types.i8))
+    return own, [ctx.emit("llvm.add", ctx.types.i32, (indices[0], row)), *indices[1:]], address
 
 
 def _without_predicate(op: ir.Operation) -> int:

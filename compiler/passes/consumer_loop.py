@@ -138,8 +138,11 @@ class ConsumerLoop:
             self.loop.ops[block.alloc].results[0].replace_all_uses_with(slot)
 
     def release(self, build: Builder, group: Group, slot: ir.Value, condition: ir.Value | None) -> None:
-        """Give a slot of a group back to the producer: one thread of each warpgroup says so."""
+        """Give a slot of a group back to the producer: one thread of each warpgroup says so, to
+        the producers of all CTAs that fill it."""
         mbarrier = mbarrier_slot(build, self.ring.empty[self.site.number(group)], slot)
         optional = [] if condition is None else [condition]
         attributes = {"count": i32_attr(1, self.context), "tilegpu.each_warpgroup": ir.UnitAttr.get(self.context)}
+        if group.ctas:
+            attributes["tilegpu.ctas"] = i32_attr(group.ctas, self.context)
         build.op("tilegpu.mbarrier_arrive", [], [mbarrier, *optional], attributes)

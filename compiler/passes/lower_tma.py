@@ -51,14 +51,23 @@ def block_bytes(descriptor: ir.Value) -> int:
 
 
 def issue_load(
-    build: Builder, load: ir.Operation, operands: list[ir.Value], buffer: ir.Value, mbarrier: ir.Value, predicate: ir.Value | None = None
+    build: Builder,
+    load: ir.Operation,
+    operands: list[ir.Value],
+    buffer: ir.Value,
+    mbarrier: ir.Value,
+    predicate: ir.Value | None = None,
+    multicast: int = 0,
 ) -> None:
-    """Create the `tilegpu.tma_load` of a `tile.descriptor_load`, with other operands (descriptor and indices)."""
+    """Create the `tilegpu.tma_load` of a `tile.descriptor_load`, with other operands (descriptor and indices). `multicast`: the bits of the
+    rank whose CTAs load the same block, each a piece of it for all of them."""
     optional = [] if predicate is None else [predicate]
     segments = [1, len(operands) - 1, 1, 1, len(optional)]
     attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments, load.context)}
     if "evict" in load.attributes:
         attributes["evict"] = load.attributes["evict"]
+    if multicast:
+        attributes |= {"multicast": ir.UnitAttr.get(load.context), "tilegpu.ctas": i32_attr(multicast, load.context)}
     build.op("tilegpu.tma_load", [], [*operands, buffer, mbarrier, *optional], attributes)
 
 

@@ -92,9 +92,10 @@ class _Producer:
             mbarrier = mbarrier_slot(build, ring.full[number], place.slot)
             size = sum(block_bytes(load.operands[0]) for load in loads)
             build.op("tilegpu.mbarrier_expect", [], [mbarrier], {"bytes": i32_attr(size, build.loc.context)})
-            for load, buffer in zip(loads, ring.buffers[number], strict=True):
+            for block, load, buffer in zip(group.blocks, loads, ring.buffers[number], strict=True):
                 operands = [values.get(v, v) for v in load.operands]
-                issue_load(build, load, operands, buffer_slot(build, buffer, place.slot), mbarrier)
+                slot = buffer_slot(build, buffer, place.slot)
+                issue_load(build, load, operands, slot, mbarrier, multicast=block.multicast)
 
     def _copy_late(self, build: Builder, condition: ir.Value, site: Site, late: _Late, carried: list[ir.Value]) -> None:
         """Copy the blocks of delayed wgmmas for the iteration before, where `condition` says that there was one."""

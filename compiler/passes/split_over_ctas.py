@@ -23,6 +23,7 @@ from tilewright.compiler.analysis.axis_info import AxisAnalysis
 from tilewright.compiler.analysis.cluster_split import ClusterSolver, copies, is_contiguous, make_split, moves_along, part_shape
 from tilewright.compiler.analysis.layout_rules import integer
 from tilewright.compiler.analysis.machine import Machine
+from tilewright.compiler.analysis.specialization import MULTICAST
 from tilewright.compiler.analysis.tree import Node, Tree
 from tilewright.compiler.layouts import LinearLayout, slice_dim
 from tilewright.dialects import tile
@@ -277,6 +278,8 @@ class _Splitter(LayoutRewriter):
         """A block of a descriptor: the box of the part, at its corner."""
         split = self.solution.homes[node.results[0]]
         self._move_block(node, split, 1)
+        if copies(split):
+            node.op.attributes[MULTICAST] = i32_attr(copies(split), self.context)
 
     def store_block(self, node: Node) -> None:
         split = self.split_of(node, 1)

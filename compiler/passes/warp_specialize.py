@@ -14,6 +14,8 @@ both roles need:
 Blocks that the same wgmmas read share a `full` and an `empty` mbarrier for each slot; one thread of each consumer warpgroup arrives. Both
 roles carry the number of the slot and the parity of its phase through all loops, so the producer runs ahead into the next tile of a
 persistent kernel. Consumers meet at barriers of their own only where their own exchange asks for one.
+In a cluster, CTAs that load the same block load a piece of it each, for all of them (`tile.multicast`): `full` of each counts the bytes of
+all pieces, and `empty` the arrivals of all their consumers, since each producer writes to all of these CTAs.
 The module has `tilegpu.total_warps`, the warps that are launched (`tilegpu.num_warps` stays that of the layouts, and of the consumers).
 
 A wgmma that works on another one's result runs an iteration late (see `tilegpu-pipeline`). What it multiplies in the first iteration does
@@ -28,6 +30,7 @@ from tilewright.compiler.analysis.loop_slice import is_cheap
 from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
+from tilewright.compiler.layouts.descriptors import MAX_BOX
 
 from .building import Builder, collect, i32_array, i32_attr, is_public, walk
 from .consumer_role import consume
@@ -60,6 +63,12 @@ def _meets_cluster(module: ir.Operation) -> bool:
     return any(op.name in ("tile.exchange", "tile.barrier") or op.name.startswith("tile.atomic") for op in walk(module))
 
 
+def _meet(build: Builder) -> None:
+    """All threads of the cluster wait for each other."""
+    build.op("tilegpu.cluster_arrive", [], [])
+    build.op("tilegpu.cluster_wait", [], [])
+
+
 class _Partition:
     """The rewriting of one kernel."""
 
@@ -72,6 +81,7 @@ class _Partition:
     def run(self) -> None:
         """Do it."""
         *body, end = (op.operation for op in self.block.operations)
+        self._settle_multicast()
         own = self._of_consumers(body)
         build = Builder(ir.InsertionPoint(end), end.location)
         rings = self._make_rings(build)
@@ -94,6 +104,35 @@ class _Partition:
             consumer.append(op)
         Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
         consume(consumer, self.plan.sites, rings)
+        if self.is_multicast:
+            # Others may still write to this CTA's memory and arrive at its mbarriers.
+            _meet(Builder(ir.InsertionPoint(end), end.location))
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether CTAs fill each other's slots."""
+        return any(group.ctas for site in self.plan.sites for group in site.groups)
+
+    def _settle_multicast(self) -> None:
+        """Share copies between CTAs where all users of a descriptor are copied by the producer; its boxes are pieces then."""
+        copied = {key(site.loop.ops[b.load]): b for site in self.plan.sites for g in site.groups for b in g.blocks}
+        for argument in self.block.arguments:
+            users = [use.owner.operation for use in argument.uses]
+            blocks = [copied[key(user)] for user in users if key(user) in copied]
+            if blocks and len(blocks) < len(users):
+                for block in blocks:
+                    block.multicast = 0
+            elif blocks and blocks[0].multicast:
+                self._cut(argument.arg_number, blocks[0].shared.shape[0] >> blocks[0].multicast.bit_count())
+
+    def _cut(self, number: int, rows: int) -> None:
+        """Let the host make the tensor map of an argument for boxes of at most so many rows."""
+        function = self.block.owner
+        attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+        recipe = ir.DictAttr(attributes[number]["tile.descriptor"])
+        changed = {item.name: item.attr for item in recipe} | {"rows": i32_attr(min(rows, MAX_BOX), self.context)}
+        attributes[number] = ir.DictAttr.get({"tile.descriptor": ir.DictAttr.get(changed, self.context)}, self.context)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, self.context)
 
     def _of_consumers(self, body: list[ir.Operation]) -> list[ir.Operation]:
         """Return what only consumers do: all but the scalars in front of the roles."""
@@ -124,13 +163,15 @@ class _Partition:
                 rings.all.append(made[shape])
             rings.of_site[key(site.loop.op)] = made[shape]
         build.op("tilegpu.fence_async", [], [])
+        if self.is_multicast:
+            _meet(build)
         return rings
 
     def _ring(self, build: Builder, site: Site) -> Ring:
         slots = self.plan.slots
         buffers = [[build.value("tilegpu.local_alloc", buffer_type(b.shared, b.element, slots), []) for b in g.blocks] for g in site.groups]
         full = [self._mbarriers(build, 1) for _ in site.groups]
-        empty = [self._mbarriers(build, self.num_warps // _WARPS_PER_GROUP) for _ in site.groups]
+        empty = [self._mbarriers(build, (self.num_warps // _WARPS_PER_GROUP) << g.ctas.bit_count()) for g in site.groups]
         return Ring(slots, buffers, full, empty)
 
     def _mbarriers(self, build: Builder, arrivals: int) -> ir.Value:

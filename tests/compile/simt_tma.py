@@ -84,7 +84,13 @@ class TmaState:
 INIT = re.compile(r"mbarrier\.init\.shared::cta\.b64 \[\$0\+(\d+)\], (\d+);")
 EXPECT = re.compile(r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], (\d+);")
 ARRIVE = re.compile(r"@\$1 mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\], (\d+);")
-LOAD = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes\S* .*")
+ARRIVE_IN_CLUSTER = re.compile(
+    r"\{ \.reg \.b32 A; mapa\.shared::cluster\.u32 A, \$0, \$2; "
+    r"@\$1 mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[A\], (\d+); \}"
+)
+LOAD = re.compile(
+    r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes(\.multicast::cluster)?\S* .*"
+)
 STORE = re.compile(r"cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
 WAIT = re.compile(r"cp\.async\.bulk\.wait_group(?:\.read)? (\d+);")
 REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -118,6 +124,13 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
         if simulator.turns is not None:
             simulator.turns.stuck.clear()
         return True
+    if match := ARRIVE_IN_CLUSTER.fullmatch(text):
+        for thread in np.flatnonzero(active & operand(1)):
+            place = int(operand(0)[thread]) % simulator.window + int(operand(2)[thread]) * simulator.window
+            mbarrier = state.mbarriers[place]
+            mbarrier.arrivals += int(match[1])
+            mbarrier.advance()
+        return True
     if "mbarrier.try_wait.parity" in text:
         chosen = active & operand(2)
         for address, parity in {(int(a), int(p)) for a, p in zip(operand(0)[chosen], operand(1)[chosen], strict=True)}:
@@ -126,7 +139,10 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
     if match := LOAD.fullmatch(text):
         for thread in np.flatnonzero(active):
             corner = [int(operand(3 + i)[thread]) for i in reversed(range(int(match[1])))]
-            _load(simulator, state.maps[int(operand(1)[thread])], corner, int(operand(0)[thread]), int(operand(2)[thread]))
+            ctas = int(operand(3 + int(match[1]))[thread]) if match[2] else 1 << int(simulator.rank[thread])
+            for rank in (r for r in range(16) if ctas >> r & 1):
+                shared, mbarrier = (int(operand(i)[thread]) % simulator.window + rank * simulator.window for i in (0, 2))
+                _load(simulator, state.maps[int(operand(1)[thread])], corner, shared, mbarrier)
         return True
     if match := STORE.fullmatch(text):
         for thread in np.flatnonzero(active):
@@ -169,8 +185,7 @@ def _load(simulator, map: TensorMap, corner: list[int], shared: int, mbarrier: i
         simulator.shared[local[:, None] + bytes_of] = np.where(inside[:, None], data, padding)
 
     barrier.copies.append(arrive)
-    barrier.bytes -= len(local) * map.size
-    assert barrier.bytes >= 0, "more bytes than were announced"
+    barrier.bytes -= len(local) * map.size  # another CTA's may come before this one announces them
     barrier.advance()
 
 

@@ -144,7 +144,7 @@ def block_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
 @pytest.mark.parametrize("specialized", [False, True])
 @pytest.mark.parametrize("seed", [None, 0])
 def test_block_gemm(specialized, seed):
-    """Each CTA loads its own boxes, with a producer of its own."""
+    """Each CTA loads its own rows of A; with a producer, each half of B comes to both."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((256, 192)).astype(np.float16), rng.standard_normal((256, 192)).astype(np.float16)
     c = np.full((256, 256), np.nan, np.float16)
