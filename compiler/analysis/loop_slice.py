@@ -203,6 +203,10 @@ def _is_removable(name: str) -> bool:
     return is_cheap(name) or name in _READ_ONLY or name == "tilegpu.convert_layout"
 
 
+#: Operations that say where in the launch a CTA is.
+LAUNCH_SCALARS = frozenset({"tile.program_id", "tile.num_programs", "tile.cluster_rank"})
+
+
 def is_cheap(name: str) -> bool:
     """Whether operations of this name are pure, and cheap enough to be done twice."""
     return name.startswith(_CHEAP_DIALECTS) or name in _CHEAP_OPS

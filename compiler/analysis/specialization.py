@@ -21,7 +21,7 @@ from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tile, tilegpu
 
 from .axis_info import element_bytes
-from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
+from .loop_slice import GLOBAL_WRITES, LAUNCH_SCALARS, ORDERING, Loop, base_argument, is_cheap
 from .staging import stagings
 from .tree import key
 from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
@@ -469,7 +469,7 @@ class _Slicer:
         if op.name in ("scf.for", "scf.if"):
             return self._result(op, value.result_number)
         if key(op) not in self.slice.ops:
-            if not (is_cheap(op.name) or op.name in ("tile.program_id", "tile.num_programs") or self._is_constant_load(op)):
+            if not (is_cheap(op.name) or op.name in LAUNCH_SCALARS or self._is_constant_load(op)):
                 return False
             self.slice.ops.add(key(op))
             self.pending += op.operands

@@ -116,20 +116,20 @@ def owner(ctx: LoweringContext, layout: LinearLayout | None) -> ir.Value | None:
     `layout` None stands for a scalar, which the first thread of the program owns, or that of the role.
     """
     if layout is None:
-        return both(ctx, first_thread(ctx), _are_zero(ctx, "cluster_rank", ctx.facts.num_ctas - 1))
+        return both(ctx, first_thread(ctx), are_zero(ctx, "cluster_rank", ctx.facts.num_ctas - 1))
     free = layout.free_masks()
     threads = free.get("lane", 0) | free.get("warp", 0) << layout.in_bits("lane")
-    return both(ctx, _are_zero(ctx, "thread_id", threads), _are_zero(ctx, "cluster_rank", free.get("block", 0)))
+    return both(ctx, are_zero(ctx, "thread_id", threads), are_zero(ctx, "cluster_rank", free.get("block", 0)))
 
 
 def first_thread(ctx: LoweringContext) -> ir.Value | None:
     """i1: whether this is the first thread of its CTA or of the role; None where the role is that one thread."""
     if ctx.role is not None and ctx.role.alone:
         return None
-    return _are_zero(ctx, "thread_id", (1 << (ctx.facts.threads - 1).bit_length()) - 1)
+    return are_zero(ctx, "thread_id", (1 << (ctx.facts.threads - 1).bit_length()) - 1)
 
 
-def _are_zero(ctx: LoweringContext, index: str, mask: int) -> ir.Value | None:
+def are_zero(ctx: LoweringContext, index: str, mask: int) -> ir.Value | None:
     """i1: whether the bits `mask` of an index are zero; None if there are none."""
     if not mask:
         return None

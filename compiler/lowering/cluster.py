@@ -2,9 +2,10 @@
 
 Before: every exchange has `tilegpu.offset`, the place of `scratch_bytes` bytes that only exchanges use, the same in every CTA.
 
-An exchange writes a CTA's part to its own shared memory, meets the other CTAs, and reads its new part from theirs. The memory may be
-written again, and a CTA may end, when all have read: each exchange arrives for that at the barrier of the cluster once more, and whoever
-comes next waits. So wherever a kernel with exchanges is, each thread has arrived and not waited: from its entry on, and up to its end.
+Small parts that all want are stored to all (`part_gather.py`). Any other exchange writes a CTA's part to its own shared memory, meets the
+other CTAs, and reads its new part from theirs. The memory may be written again, and a CTA may end, when all have read: each exchange
+arrives for that at the barrier of the cluster once more, and whoever comes next waits. So wherever a kernel with such exchanges is, each
+thread has arrived and not waited: from its entry on, and up to its end.
 """
 
 from functools import lru_cache
@@ -14,9 +15,8 @@ from typing import NamedTuple
 from mlir import ir
 
 from tilewright.compiler.layouts import LinearLayout, f2
-from tilewright.compiler.layouts.core import dim_shifts
 
-from . import linear, shared_access, vectors
+from . import linear, part_gather, shared_access, vectors
 from .asm import inline_asm
 from .context import LoweringContext
 from .convert_layout import registers_of_round
@@ -24,6 +24,8 @@ from .registry import rule
 from .types import scalar_type, types
 
 ARRIVE = "barrier.cluster.arrive.release.aligned;"
+#: Where a fence went before: what is under way is not waited for.
+ARRIVE_AFTER_FENCE = "barrier.cluster.arrive.relaxed.aligned;"
 WAIT = "barrier.cluster.wait.acquire.aligned;"
 _ALIGNMENT = 16
 
@@ -51,6 +53,37 @@ def meet(ctx: LoweringContext) -> None:
     wait(ctx)
     if ctx.module.has_exchanges:
         arrive(ctx)
+
+
+def enter(ctx: LoweringContext, exchanges: list[ir.Operation]) -> None:
+    """At the entry of a kernel with these exchanges."""
+    pushed = [op for op in exchanges if part_gather.is_pushed(op)]
+    if pushed:
+        part_gather.make_mbarriers(ctx, pushed)
+        inline_asm(ctx, ARRIVE_AFTER_FENCE, "~{memory}", (), None)
+        ctx.module.meets_later = not ctx.module.has_exchanges and is_at_top(pushed[0]) and not ctx.module.has_meetings
+        if not ctx.module.meets_later:
+            wait(ctx)
+    if ctx.module.has_exchanges:
+        arrive(ctx)
+
+
+def is_at_top(op: ir.Operation) -> bool:
+    """Whether an op is in the outermost block of its function, which all threads run."""
+    return op.parent.operation.name == "func.func"
+
+
+def meet_once(ctx: LoweringContext) -> None:
+    """Wait, before the first store to another CTA, until all are there."""
+    if ctx.module.meets_later:
+        ctx.module.meets_later = False
+        wait(ctx)
+
+
+def leave(ctx: LoweringContext) -> None:
+    """At the end of a kernel: other CTAs may still read this one's shared memory."""
+    if ctx.module.has_exchanges:
+        wait(ctx)
 
 
 class Reading(NamedTuple):
@@ -92,7 +125,9 @@ def element_bytes(value: ir.Value) -> int:
 
 
 def scratch_bytes(op: ir.Operation) -> int:
-    """The bytes of shared memory that an exchange takes in each CTA."""
+    """The bytes of shared memory that an exchange takes in each CTA; those of a pushed one are its own."""
+    if part_gather.is_pushed(op):
+        return part_gather.scratch_bytes(op)
     return sum(_area(value) for value in op.operands)
 
 
@@ -100,19 +135,15 @@ def _area(value: ir.Value) -> int:
     return -(-prod(value.type.shape) * element_bytes(value) // _ALIGNMENT) * _ALIGNMENT
 
 
-def _columns(op: ir.Operation, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The packed coordinates of the bits of the rank."""
-    numbers, shifts = list(ir.DenseI32ArrayAttr(op.attributes[name])), dim_shifts(shape)
-    rows = [numbers[i : i + len(shape)] for i in range(0, len(numbers), len(shape))]
-    return tuple(sum(c << s for c, s in zip(row, shifts, strict=True)) for row in rows)
-
-
 @rule("tile.exchange")
 def exchange(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     if ctx.role is not None:
         raise ValueError("the CTAs of a cluster cannot exchange data inside a role of their warps")
+    if part_gather.is_pushed(op):
+        meet_once(ctx)
+        return part_gather.gather(ctx, op)
     shape = tuple(ir.DenseI32ArrayAttr(op.attributes["shape"]))
-    before, after = (_columns(op, name, shape) for name in ("from", "to"))
+    before, after = part_gather.columns(op)
     base, areas = ctx.scratch(op), []
     wait(ctx)
     for old, vector in zip(op.operands, ctx.operands(op), strict=True):

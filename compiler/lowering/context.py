@@ -81,7 +81,11 @@ class ModuleState:
         self.symbols: set[str] = set()
         self.strings: dict[str, str] = {}
         self.has_exchanges = False
-        """Whether CTAs of a cluster exchange data in any function; see `cluster.py`."""
+        """Whether CTAs of a cluster read each other's memory in any function; see `cluster.py`."""
+        self.has_meetings = False
+        """Whether threads of a cluster may meet for other reasons."""
+        self.meets_later = False
+        """Whether the first exchange waits for the cluster to be there."""
 
     def tensor(self, type: ir.Type) -> TensorInfo:
         """The parts of an encoded tensor type."""

@@ -7,6 +7,7 @@ old one is untouched. The entry block holds the arguments, constants and thread 
 from mlir import ir
 
 from tilewright.compiler.analysis import axis_info
+from tilewright.compiler.passes.building import collect
 from tilewright.compiler.passes.diagnostics import user_error
 from tilewright.dialects import tile
 
@@ -50,11 +51,11 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     ctx.axis_info = axis_info.analyze(func)
     if is_kernel:
         prefetch_descriptors(ctx, entry, old_type.inputs)
-    if is_kernel and state.has_exchanges:
-        cluster.arrive(ctx)
+    if is_kernel and state.facts.num_ctas > 1:
+        cluster.enter(ctx, collect(func, "tile.exchange"))
     terminator = ctx.lower_block(func.regions[0].blocks[0], entry.arguments)
-    if is_kernel and state.has_exchanges:
-        cluster.wait(ctx)  # other CTAs may still read this one's shared memory
+    if is_kernel:
+        cluster.leave(ctx)
     ctx.lower_op(terminator)
 
 

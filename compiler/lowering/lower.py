@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import llvm
 from mlir.passmanager import PassManager
 
-from tilewright.compiler.passes.building import collect
+from tilewright.compiler.passes.building import collect, walk
 from tilewright.dialects import context
 
 from . import (  # noqa: F401  (importing a family of rules registers it)
@@ -37,6 +37,7 @@ from . import (  # noqa: F401  (importing a family of rules registers it)
     wgmma,
 )
 from .context import ModuleState, TargetFacts
+from .part_gather import is_pushed
 from .types import types
 
 DATA_LAYOUT = "e-p3:32:32-p4:32:32-p5:32:32-p6:32:32-p7:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
@@ -64,7 +65,9 @@ def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
         lowered.operation.attributes["llvm.data_layout"] = ir.StringAttr.get(DATA_LAYOUT)
         lowered.operation.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
         state = ModuleState(lowered.body, facts, operation.location)
-        state.has_exchanges = facts.num_ctas > 1 and bool(collect(operation, "tile.exchange"))
+        if facts.num_ctas > 1:
+            state.has_exchanges = not all(map(is_pushed, collect(operation, "tile.exchange")))
+            state.has_meetings = any(op.name == "tile.barrier" or op.name.startswith("tile.atomic") for op in walk(operation))
         launch = _launch_attributes(facts, options)
         for op in list(module.body.operations):
             function.lower_function(state, op.operation, launch)

@@ -33,9 +33,8 @@ def program_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 
 FIXED = {
-    # Behind roles, the threads of a warp need not be together.
-    "tilegpu.cluster_arrive": "barrier.cluster.arrive.release;",
-    "tilegpu.cluster_wait": "barrier.cluster.wait.acquire;",
+    "tilegpu.cluster_arrive": cluster.ARRIVE,
+    "tilegpu.cluster_wait": cluster.WAIT,
     "tilegpu.fence_async": "fence.proxy.async.shared::cta;",
 }
 

@@ -19,6 +19,7 @@ from itertools import zip_longest
 from mlir import ir
 
 from tilewright.compiler.lowering import cluster
+from tilewright.compiler.lowering.part_gather import is_pushed
 from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes, is_mbarrier
 
@@ -146,11 +147,20 @@ def allocate_shared(module: ir.Operation) -> None:
             # Functions that were not inlined never share memory with their callers.
             total = _place(_requests(order), total)
     if exchanges:
-        offset = _align(total, ALIGNMENT)
-        for op in exchanges:
-            op.attributes["tilegpu.offset"] = _i32(offset)
-        total = offset + max(map(cluster.scratch_bytes, exchanges))
+        total = _place_exchanges(exchanges, _align(total, ALIGNMENT))
     module.attributes["tilegpu.shared"] = _i32(total)
+
+
+def _place_exchanges(exchanges: list[ir.Operation], offset: int) -> int:
+    """Give exchanges between CTAs their memory from `offset` on; return its end. Each one that others store to has its own."""
+    for op in exchanges:
+        if is_pushed(op):
+            op.attributes["tilegpu.offset"] = _i32(offset)
+            offset = _align(offset + cluster.scratch_bytes(op), ALIGNMENT)
+    pulled = [op for op in exchanges if not is_pushed(op)]
+    for op in pulled:
+        op.attributes["tilegpu.offset"] = _i32(offset)
+    return offset + max(map(cluster.scratch_bytes, pulled), default=0)
 
 
 def _i32(value: int) -> ir.IntegerAttr:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from tilewright.compiler.lowering.part_gather import is_pushed
 from tilewright.compiler.lowering.scratch import scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_bytes, slot_bytes
 
@@ -166,7 +167,7 @@ _SLOT_IS_FREE = "tilegpu.slot_is_free"
 _EACH_WARPGROUP = "tilegpu.each_warpgroup"
 _TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
 _WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
-_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tile.exchange", "tilegpu.cluster_wait"})
+_BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tilegpu.cluster_wait"})
 _LOOPS = frozenset({"scf.for", "scf.while"})
 
 
@@ -219,6 +220,8 @@ class _Reader:
             return Event("loop", op, bodies=bodies, summary=_summarise(body))
         if name == "func.call":
             return Event("call", op)
+        if name == "tile.exchange":
+            return None if is_pushed(op) else Event("barrier", op)  # its memory is its own
         if name.startswith("tile") and (size := scratch_bytes(op)):
             offset = _offset(op)
             return Event("scratch", op, [], [(offset, offset + size)])

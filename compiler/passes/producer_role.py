@@ -21,7 +21,14 @@ from .rings import SGT, SLT, Place, Rings, buffer_slot, compare, flat, mbarrier_
 def produce(ops: list[ir.Operation], build: Builder, plan: Specialization, rings: Rings) -> None:
     """Build the producer of `ops`, the consumers' operations, with `build`."""
     # The phase before the first one is over: all slots are empty at the start.
-    _Producer(plan, rings).block(ops, build, {}, rings.start(build, 1))
+    places = _Producer(plan, rings).block(ops, build, {}, rings.start(build, 1))
+    for number, site in {rings.index(site.loop.op): site for site in plan.sites}.items():
+        ring, shared = rings.all[number], [i for i, group in enumerate(site.groups) if group.ctas]
+        for _ in range(ring.slots if shared else 0):
+            # Other CTAs arrive here: this one must not end before.
+            for i in shared:
+                build.op("tilegpu.mbarrier_wait", [], [mbarrier_slot(build, ring.empty[i], places[number].slot), places[number].parity])
+            places[number] = places[number].next(build, ring.slots)
 
 
 class _Producer:

@@ -15,7 +15,8 @@ Blocks that the same wgmmas read share a `full` and an `empty` mbarrier for each
 roles carry the number of the slot and the parity of its phase through all loops, so the producer runs ahead into the next tile of a
 persistent kernel. Consumers meet at barriers of their own only where their own exchange asks for one.
 In a cluster, CTAs that load the same block load a piece of it each, for all of them (`tile.multicast`): `full` of each counts the bytes of
-all pieces, and `empty` the arrivals of all their consumers, since each producer writes to all of these CTAs.
+all pieces, and `empty` the arrivals of all their consumers, since each producer writes to all of these CTAs. A producer ends, and its CTA
+with it, when all have arrived for the last time.
 The module has `tilegpu.total_warps`, the warps that are launched (`tilegpu.num_warps` stays that of the layouts, and of the consumers).
 
 A wgmma that works on another one's result runs an iteration late (see `tilegpu-pipeline`). What it multiplies in the first iteration does
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import is_cheap
+from tilewright.compiler.analysis.loop_slice import LAUNCH_SCALARS, is_cheap
 from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
@@ -61,12 +62,6 @@ def _meets_cluster(module: ir.Operation) -> bool:
     if ir.IntegerAttr(module.attributes["tilegpu.num_ctas"]).value == 1:
         return False
     return any(op.name in ("tile.exchange", "tile.barrier") or op.name.startswith("tile.atomic") for op in walk(module))
-
-
-def _meet(build: Builder) -> None:
-    """All threads of the cluster wait for each other."""
-    build.op("tilegpu.cluster_arrive", [], [])
-    build.op("tilegpu.cluster_wait", [], [])
 
 
 class _Partition:
@@ -104,9 +99,6 @@ class _Partition:
             consumer.append(op)
         Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
         consume(consumer, self.plan.sites, rings)
-        if self.is_multicast:
-            # Others may still write to this CTA's memory and arrive at its mbarriers.
-            _meet(Builder(ir.InsertionPoint(end), end.location))
 
     @property
     def is_multicast(self) -> bool:
@@ -146,7 +138,7 @@ class _Partition:
         return out
 
     def _is_for_both(self, op: ir.Operation, shared: set[int]) -> bool:
-        if not (is_cheap(op.name) or op.name in ("tile.program_id", "tile.num_programs")):
+        if not (is_cheap(op.name) or op.name in LAUNCH_SCALARS):
             return False
         if any(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return False
@@ -164,7 +156,9 @@ class _Partition:
             rings.of_site[key(site.loop.op)] = made[shape]
         build.op("tilegpu.fence_async", [], [])
         if self.is_multicast:
-            _meet(build)
+            # All CTAs have made their mbarriers before one writes to another.
+            build.op("tilegpu.cluster_arrive", [], [])
+            build.op("tilegpu.cluster_wait", [], [])
         return rings
 
     def _ring(self, build: Builder, site: Site) -> Ring:

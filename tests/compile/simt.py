@@ -16,6 +16,7 @@ from simt_roles import Turns
 from simt_tma import TensorMap, TmaState, run_tma_asm
 
 WARP = 32
+LOCAL = 64  # bytes of a thread's own memory
 WINDOW = 1 << 18  # bytes between the shared memories of two CTAs: what the address in a matrix descriptor counts
 PAGE = 1024  # bytes; arrays start on a page and a free page lies between two
 UNWRITTEN = 0xFF  # memory that no one wrote is NaN in every format of floats
@@ -100,7 +101,8 @@ class Simulator:
         for argument in arguments:
             places.append(top)
             top += (-(-np.asarray(argument).nbytes // PAGE) + 1) * PAGE
-        self.memory = np.full(top, UNWRITTEN, np.uint8)
+        self.stack, self.locals = top, {}
+        self.memory = np.full(top + LOCAL * self.threads, UNWRITTEN, np.uint8)
         arrays = [(p, a) for p, a in zip(places, arguments, strict=True) if isinstance(a, np.ndarray)]
         for place, array in arrays:
             self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -231,6 +233,9 @@ class Frame:
             return simulator.meet(0, simulator.cta_threads, active)
         if name == "llvm.mlir.addressof" and str(op.results[0].type) == "!llvm.ptr<3>":
             return simulator.rank.astype(np.int64) * simulator.window
+        if name == "llvm.alloca":
+            place = simulator.locals.setdefault(op.results[0], 8 * len(simulator.locals))
+            return simulator.stack + place + LOCAL * np.arange(simulator.threads, dtype=np.int64)
         if name.startswith("nvvm."):
             return special_register(simulator, name)
         return OPS[name](op, *operands)

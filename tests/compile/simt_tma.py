@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -88,6 +89,7 @@ ARRIVE_IN_CLUSTER = re.compile(
     r"\{ \.reg \.b32 A; mapa\.shared::cluster\.u32 A, \$0, \$2; "
     r"@\$1 mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[A\], (\d+); \}"
 )
+STORE_TO_CTA = re.compile(r"\{ .*st\.async\.weak\.shared::cluster\.mbarrier::complete_tx::bytes\.b(\d+) \[A\], \$2, \[B\]; \}")
 LOAD = re.compile(
     r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes(\.multicast::cluster)?\S* .*"
 )
@@ -115,6 +117,7 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             mbarrier = state.mbarriers[int(operand(0)[thread])]
             mbarrier.arrivals += 1
             mbarrier.bytes += int(match[1])
+            mbarrier.advance()
         return True
     if match := ARRIVE.fullmatch(text):
         for thread in np.flatnonzero(active & operand(1)):
@@ -130,6 +133,15 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             mbarrier = state.mbarriers[place]
             mbarrier.arrivals += int(match[1])
             mbarrier.advance()
+        return True
+    if match := STORE_TO_CTA.fullmatch(text):
+        size = int(match[1]) // 8
+        for thread in np.flatnonzero(active):
+            place, mbarrier = (int(operand(i)[thread]) % simulator.window + int(operand(3)[thread]) * simulator.window for i in (0, 1))
+            data = np.frombuffer(np.array(operand(2)[thread]).tobytes(), np.uint8)
+            state.mbarriers[mbarrier].copies.append(partial(_put, simulator, place, data))
+            state.mbarriers[mbarrier].bytes -= size
+            state.mbarriers[mbarrier].advance()
         return True
     if "mbarrier.try_wait.parity" in text:
         chosen = active & operand(2)
@@ -155,6 +167,10 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             finish(state.stores.get(int(thread), [[]]), int(match[1]))
         return True
     return False
+
+
+def _put(simulator, place: int, data: np.ndarray) -> None:
+    simulator.shared[place : place + len(data)] = data
 
 
 def finish(groups: list[list[Callable[[], None]]], left: int) -> None:

@@ -20,9 +20,9 @@ def add(X, Y, OUT, n, B: tl.constexpr):
 
 @pytest.mark.parametrize("ctas", [2, 4, 16])
 def test_elementwise(ctas):
-    x, y = (np.random.default_rng(s).standard_normal(500).astype(np.float32) for s in (0, 1))
+    x, y = (np.random.default_rng(s).standard_normal(496).astype(np.float32) for s in (0, 1))
     out = np.full_like(x, np.nan)
-    run_kernel(add, (2,), {"X": x, "Y": y, "OUT": out, "n": 500}, {"B": 256}, dict.fromkeys(("X", "Y", "OUT"), F32), num_ctas=ctas)
+    run_kernel(add, (2,), {"X": x, "Y": y, "OUT": out, "n": 496}, {"B": 256}, dict.fromkeys(("X", "Y", "OUT"), F32), num_ctas=ctas)
     assert (out == x + y).all()
 
 
@@ -38,9 +38,9 @@ def softmax(X, OUT, n, B: tl.constexpr):
 @pytest.mark.parametrize("ctas", [1, 2, 8])
 @pytest.mark.parametrize("seed", [None, 0, 1])
 def test_softmax(ctas, seed):
-    x = np.random.default_rng(0).standard_normal((2, 1000)).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal((2, 992)).astype(np.float32)
     out = np.full_like(x, np.nan)
-    run_kernel(softmax, (2,), {"X": x, "OUT": out, "n": 1000}, {"B": 1024}, {"X": F32, "OUT": F32}, seed, num_ctas=ctas)
+    run_kernel(softmax, (2,), {"X": x, "OUT": out, "n": 992}, {"B": 1024}, {"X": F32, "OUT": F32}, seed, num_ctas=ctas)
     e = np.exp(x - x.max(1, keepdims=True))
     assert np.allclose(out, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
 
@@ -141,15 +141,59 @@ def block_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
         c.store([0, t * BN], acc.to(C.dtype.element_ty))
 
 
-@pytest.mark.parametrize("specialized", [False, True])
-@pytest.mark.parametrize("seed", [None, 0])
-def test_block_gemm(specialized, seed):
-    """Each CTA loads its own rows of A; with a producer, each half of B comes to both."""
+@pytest.mark.parametrize("specialized, ctas, seed", [(False, 2, None), (False, 2, 0), (True, 2, 0), (True, 2, 1), (True, 4, 2)])
+def test_block_gemm(specialized, ctas, seed):
+    """Each CTA loads its own rows of A; with a producer, each piece of B comes to all."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((256, 192)).astype(np.float16), rng.standard_normal((256, 192)).astype(np.float16)
     c = np.full((256, 256), np.nan, np.float16)
     arguments = {"A": a, "B": b, "C": c, "M": 256, "N": 256, "K": 192}
     constants = {"BM": 256, "BN": 64, "BK": 64, "WS": specialized}
     types = dict.fromkeys(("A", "B", "C"), "*fp16")
-    run_kernel(block_gemm, (2,), arguments, constants, types, seed, num_ctas=2, num_warps=4, num_stages=2)
+    run_kernel(block_gemm, (2,), arguments, constants, types, seed, num_ctas=ctas, num_warps=4, num_stages=2)
     assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32).T, rtol=1e-2, atol=1e-1)
+
+
+@tilewright.jit
+def softmax_of_rows(X, OUT, rows, n, B: tl.constexpr):
+    """A program takes several rows: the slots of its exchanges are used again."""
+    i = tl.arange(0, B)
+    for row in range(0, rows):
+        x = tl.load(X + row * n + i, mask=i < n, other=-float("inf"))
+        e = tl.exp(x - tl.max(x, 0))
+        tl.store(OUT + row * n + i, e / tl.sum(e, 0), mask=i < n)
+
+
+@pytest.mark.parametrize("ctas, warps", [(2, 1), (8, 1), (4, 4)])
+@pytest.mark.parametrize("seed", [None, 0, 1, 2])
+def test_exchanges_in_a_loop(ctas, warps, seed):
+    x = np.random.default_rng(0).standard_normal((7, 240)).astype(np.float32)
+    out = np.full_like(x, np.nan)
+    arguments = {"X": x, "OUT": out, "rows": 7, "n": 240}
+    run_kernel(softmax_of_rows, (1,), arguments, {"B": 256}, {"X": F32, "OUT": F32}, seed, num_ctas=ctas, num_warps=warps)
+    e = np.exp(x - x.max(1, keepdims=True))
+    assert np.allclose(out, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+@tilewright.jit
+def reductions_of_types(X, OUT, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(X + i)
+    tl.store(OUT, tl.sum(x.to(tl.int64), 0))
+    tl.store(OUT + 1, tl.max(x.to(tl.int16), 0).to(tl.int64))
+    tl.store(OUT + 2, tl.argmax(x, 0).to(tl.int64))
+    tl.store(OUT + 3, tl.min(x.to(tl.float16), 0).to(tl.int64))
+    tl.store(OUT + 4, tl.reduce(x > 0, 0, _either).to(tl.int64))
+
+
+@tilewright.jit
+def _either(a, b):
+    return a | b
+
+
+@pytest.mark.parametrize("ctas", [2, 8])
+def test_words_of_every_width(ctas):
+    x = np.random.default_rng(0).integers(-1000, 1000, 256).astype(np.int32)
+    out = np.full(5, -1, np.int64)
+    run_kernel(reductions_of_types, (1,), {"X": x, "OUT": out}, {"N": 256}, {"X": "*i32", "OUT": "*i64"}, 1, num_ctas=ctas)
+    assert out.tolist() == [x.sum(), x.max(), x.argmax(), x.min(), 1]
