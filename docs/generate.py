@@ -1,6 +1,7 @@
-"""Writes the parts of the documentation that the tree itself knows: `python docs/generate.py`.
+"""Writes the parts of the documentation that the tree itself knows: `python docs/generate.py [PAGE ...]`.
 
 In a page, what stands between `<!-- generated: NAME -->` and `<!-- end -->` is replaced by what the function NAME of BLOCKS returns.
+hopper.md needs nvdisasm and torch.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hopper_blocks as hopper
+
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("architecture.md", "errors.md", "tilewright-opt.md")
+PAGES = ("architecture.md", "errors.md", "hopper.md", "tilewright-opt.md")
 _BLOCK = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -155,12 +158,19 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "mistakes in the call": mistakes("IN_THE_CALL"),
     "mistakes on this machine": mistakes("ON_THIS_MACHINE"),
     "tilewright opt help": command_help,
+    "gemm facts": hopper.facts("gemm"),
+    "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for.*iter_args"),
+    "gemm producer": hopper.sass("gemm", r"USETMAXREG\.DEALLOC", r"USETMAXREG\.TRY"),
+    "gemm consumer": hopper.sass("gemm", r"USETMAXREG\.TRY", r"\bEXIT\b"),
+    "attention facts": hopper.facts("attention"),
+    "attention loop": hopper.region("attention", "ttgir", r"scf\.(while|for).*tensor<128x128xf32"),
+    "attention consumer": hopper.sass("attention", r"USETMAXREG\.TRY", r"\bEXIT\b"),
 }
 
 
 def main() -> None:
     """Rewrite the pages."""
-    for page in PAGES:
+    for page in sys.argv[1:] or PAGES:
         path = ROOT / "docs" / page
         text = path.read_text(encoding="utf-8")
         path.write_text(_BLOCK.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}{match[3]}", text), encoding="utf-8")
