@@ -133,6 +133,15 @@ def test_sort(dtype, descending):
         assert np.array_equal(numbers(out).reshape(m, n), want[:, ::-1] if descending else want)
 
 
+def test_sort_keeps_nans_and_zeros():
+    """Elements only change places: positive NaNs come last, and -0 before 0."""
+    x = np.array([0.0, np.nan, -1.0, np.inf, -0.0, -np.inf, 1e-45, np.nan], np.float32)
+    out = np.zeros(8, np.float32)
+    launch(sort_kernel, (1,), x, out, 1, 8, False)
+    want = np.array([-np.inf, -1.0, -0.0, 0.0, 1e-45, np.inf, np.nan, np.nan], np.float32)
+    assert np.array_equal(out, want, equal_nan=True) and np.array_equal(np.signbit(out), np.signbit(want))
+
+
 @jit
 def topk_kernel(x, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])

@@ -2,6 +2,10 @@
 
 A tensor is viewed as [.., 2, inner], where the dimension of size 2 is that bit of the index. The partner of an element is the exclusive
 or of the pair with the element itself, so that an exchange is a reduction within threads or by shuffles, and no data changes place.
+
+Sorted are keys: integers in whose order the values are (those of floats have the order -NaN, -inf, .., -0, 0, .., inf, NaN). What goes the
+other way round, all of it or every second run, is complemented and sorted upwards like the rest, so that each element takes the minimum or
+the maximum of a pair by a bit of its index alone.
 """
 
 from __future__ import annotations
@@ -9,12 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from .core import active, builtin, shown, tensor
-from .dtypes import get_int_dtype
+from .dtypes import get_int_dtype, int8
 from .semantic.arith import emit_select, maximum, minimum
-from .semantic.cast import bitcast
+from .semantic.cast import bitcast, cast
 from .semantic.regions import reduce
 from .semantic.shape import arange, axis_argument, broadcast_to_, reshape
-from .semantic.values import expect_tensor
+from .semantic.values import constant, expect_tensor
 
 
 def _pairs(x: tensor, bit: int) -> tensor:
@@ -22,37 +26,63 @@ def _pairs(x: tensor, bit: int) -> tensor:
     return reshape(x, (x.type.numel >> (bit + 1), 2, 1 << bit))
 
 
+def _bits(x: tensor) -> tensor:
+    """Floats as signed integers of their bits; integers as they are."""
+    return x if x.dtype.is_int() else bitcast(active(), x, get_int_dtype(x.dtype.primitive_bitwidth, True))
+
+
 def _partner(pairs: tensor) -> tensor:
     """Each element's opposite along dimension 1, bit for bit."""
-    s, ty = active(), pairs.dtype
-    bits = pairs if ty.is_int() else bitcast(s, pairs, get_int_dtype(ty.primitive_bitwidth, True))
+    bits = _bits(pairs)
     both = reduce(bits, 1, lambda a, b: a ^ b, keep_dims=True)
-    return bitcast(s, bits ^ both, ty)
+    return bitcast(active(), bits ^ both, pairs.dtype)
 
 
-def _compare_and_swap(x: tensor, bit: int, direction_bit: int | None, descending: bool) -> tensor:
-    """Order the pairs across index bit `bit`: ascending where index bit `direction_bit` is 0 and descending where it is 1, or all ascending
-    if it is None; the other way round if `descending`."""
-    s = active()
-    pairs = _pairs(x, bit)
+def _keys(x: tensor, descending: bool) -> tensor:
+    """Integers whose order is that of the elements, or the opposite one."""
+    keys = cast(active(), x, int8) if x.dtype.is_bool() else _bits(x)
+    if x.dtype.is_floating():
+        keys = _in_order(keys)
+    return ~keys if descending else keys
+
+
+def _values(keys: tensor, dtype: Any, descending: bool) -> tensor:
+    """The inverse of `_keys`."""
+    keys = ~keys if descending else keys
+    if dtype.is_bool():
+        return cast(active(), keys, dtype)
+    return bitcast(active(), _in_order(keys) if dtype.is_floating() else keys, dtype)
+
+
+def _in_order(bits: tensor) -> tensor:
+    """The bits of floats as integers of the same order, and back: those of negative numbers but the sign are complemented."""
+    width = bits.dtype.primitive_bitwidth
+    return bits ^ ((bits >> (width - 1)) & constant(active(), (1 << (width - 1)) - 1, bits.dtype))
+
+
+def _with_runs_turned(keys: tensor, stage: int) -> tensor:
+    """Complement every second run of 2**stage elements along the last dimension."""
+    shape, dtype = keys.type.shape, keys.dtype
+    odd = (arange(0, shape[-1]) >> stage) & 1
+    mask = cast(active(), 0 - odd, dtype)
+    return keys ^ reshape(mask, (*(1 for _ in shape[1:]), shape[-1]))
+
+
+def _order_pairs(keys: tensor, bit: int) -> tensor:
+    """Put the smaller element of each pair across index bit `bit` first."""
+    pairs = _pairs(keys, bit)
     partner = _partner(pairs)
-    shape = pairs.type.shape
-    is_right = broadcast_to_(reshape(arange(0, 2), (1, 2, 1)) == 1, shape)
-    left, right = emit_select(s, is_right, partner, pairs), emit_select(s, is_right, pairs, partner)
-    swap = left > right
-    if direction_bit is not None:
-        reverse = ((arange(0, shape[0]) >> (direction_bit - bit - 1)) & 1) == (0 if descending else 1)
-        swap = swap ^ reshape(reverse, (shape[0], 1, 1))
-    elif descending:
-        swap = swap ^ True
-    return reshape(emit_select(s, swap, partner, pairs), x.type.shape)
+    is_second = broadcast_to_(reshape(arange(0, 2), (1, 2, 1)) == 1, pairs.type.shape)
+    return reshape(emit_select(active(), is_second, maximum(pairs, partner), minimum(pairs, partner)), keys.type.shape)
 
 
-def _merge(x: tensor, stage: int, last: bool, descending: bool) -> tensor:
-    """Sort runs of 2**stage that are bitonic; directions alternate from run to run unless it is the `last` stage."""
+def _merge(keys: tensor, stage: int, alternating: bool = False) -> tensor:
+    """Sort runs of 2**stage that are bitonic, upwards; every second one downwards if `alternating`."""
+    if alternating:
+        keys = _with_runs_turned(keys, stage)
     for bit in reversed(range(stage)):
-        x = _compare_and_swap(x, bit, None if last else stage, descending)
-    return x
+        keys = _order_pairs(keys, bit)
+    return _with_runs_turned(keys, stage) if alternating else keys
 
 
 def _last_dim(x: tensor, dim: Any, what: str) -> int:
@@ -69,15 +99,17 @@ def _last_dim(x: tensor, dim: Any, what: str) -> int:
 def sort(x, dim=None, descending=False):
     """Sort along the last dimension, ascending unless `descending`."""
     stages = _last_dim(x, dim, "sort")
+    keys = _keys(x, bool(descending))
     for stage in range(1, stages + 1):
-        x = _merge(x, stage, stage == stages, bool(descending))
-    return x
+        keys = _merge(keys, stage, stage != stages)
+    return _values(keys, x.dtype, bool(descending))
 
 
 @builtin
 def bitonic_merge(x, dim=None, descending=False):
     """Sort along the last dimension, which holds a bitonic sequence (one half ascending, the other descending)."""
-    return _merge(x, _last_dim(x, dim, "bitonic_merge"), True, bool(descending))
+    stages = _last_dim(x, dim, "bitonic_merge")
+    return _values(_merge(_keys(x, bool(descending)), stages), x.dtype, bool(descending))
 
 
 @builtin
@@ -89,18 +121,16 @@ def topk(x, k, dim=None, descending=True):
     n = x.type.shape[-1]
     if not isinstance(k, int) or k < 1 or k & (k - 1) or k > n:
         raise ValueError(f"topk: k must be a power of 2 from 1 to {n}, got {k}")
-    descending = bool(descending)
     log_k = k.bit_length() - 1
+    keys = _keys(x, bool(descending))
     for stage in range(1, log_k + 1):
-        x = _merge(x, stage, stage == stages, descending)
-    keep = maximum if descending else minimum
+        keys = _merge(keys, stage, stage != stages)
     batch = x.type.shape[:-1]
     for left in reversed(range(log_k, stages)):
-        # neighbouring runs are ordered in opposite directions: the better of each pair are the k best of both, and bitonic
-        best = reduce(_pairs(x, log_k), 1, lambda a, b: keep(a, b))
-        x = reshape(best, (*batch, 1 << left))
-        x = _merge(x, log_k, left == log_k, descending)
-    return x
+        # neighbouring runs are ordered in opposite directions: the lesser of each pair are the k least of both, and bitonic
+        best = reduce(_pairs(keys, log_k), 1, lambda a, b: minimum(a, b))
+        keys = _merge(reshape(best, (*batch, 1 << left)), log_k, left != log_k)
+    return _values(keys, x.dtype, bool(descending))
 
 
 @builtin
