@@ -61,6 +61,11 @@ def is_source(name: str) -> bool:
     return name in _SOURCES
 
 
+def is_shape_op(name: str) -> bool:
+    """Whether operations of this name only move the elements of their one source."""
+    return name in _TRANSPARENT or name in _SHAPE_OPS
+
+
 def is_transparent(name: str) -> bool:
     """Whether the result is best made anew from its source for every layout that is wanted."""
     return name in _TRANSPARENT

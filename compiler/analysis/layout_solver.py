@@ -19,7 +19,7 @@ from tilewright.compiler.layouts import LinearLayout, is_replicated, join, split
 from .access_layouts import MEMORY_OPS, Access, access_layouts, coalesced, fills_sectors
 from .axis_info import AxisAnalysis, element_bytes
 from .dot_plan import plan_dot
-from .layout_rules import integer, is_elementwise, is_remakeable, is_source, is_transparent, operand_layout, result_layout
+from .layout_rules import integer, is_elementwise, is_remakeable, is_shape_op, is_source, is_transparent, operand_layout, result_layout
 from .machine import Machine
 from .tree import Block, Node, Tree
 
@@ -29,7 +29,7 @@ _MAX_CHAIN = 64
 _LOOP_WEIGHT = 8
 # Registers that a thread may spend on a load of indices in the layout of the addresses that are made of them.
 _MAX_INDEX_REGISTERS = 16
-# The same for a vector that meets a dot's result.
+# The same for a vector that meets a dot's result, or a block that is loaded.
 _MAX_VECTOR_REGISTERS = 32
 # Rounds over a loop's body; the second settles ordinary loops.
 _MAX_ROUNDS = 4
@@ -77,7 +77,7 @@ class LayoutSolver:
         self._address_wishes: dict[ir.Value, LinearLayout] = {}
         self._vector_wishes: dict[ir.Value, LinearLayout] = {}
         self._dots = {node: self._plan_dot(node) for node in tree.body.walk() if node.name == "tile.dot"}
-        self._made_of_dots = self._spread_dots(tree.body, {}) if self._dots else {}
+        self._made = self._spread(tree.body, {})
         self._collect_wishes(tree.body)
         for arg in tree.body.args:
             if arg in tree.tensors:
@@ -104,13 +104,22 @@ class LayoutSolver:
     def _plan_dot(self, node: Node):
         return plan_dot(node.op, self.machine, rows_stay_together(node, self.tree))
 
-    def _spread_dots(self, block: Block, made: dict[ir.Value, LinearLayout]) -> dict[ir.Value, LinearLayout]:
-        """Add to `made` the layouts of what a block computes, elementwise, of the results of dots; loops carry them out."""
+    def _spread(self, block: Block, made: dict[ir.Value, LinearLayout]) -> dict[ir.Value, LinearLayout]:
+        """Add to `made` the layouts of what a block computes, elementwise, of the results of dots, which loops carry out, or in a kernel
+        without dots of what it loads in two dimensions."""
         for node in block.nodes:
             for inner in node.blocks:
-                self._spread_dots(inner, made)
+                self._spread(inner, made)
             if node in self._dots:
                 made[node.results[0]] = self._dots[node].layout
+            elif node.name == "tile.load" and not self._dots:
+                if node in self.accesses and len(self.tree.shape(node.results[0])) > 1:
+                    made[node.results[0]] = self.accesses[node].layout
+            elif node.name == "tile.split" and node.operands[0] in made:
+                half = split(made[node.operands[0]])
+                made |= {r: half for r in node.results if half is not None and r in self.tree.tensors}
+            elif is_shape_op(node.name) and node.operands[0] in made and "allow_reorder" not in node.op.attributes:
+                made[node.results[0]] = result_layout(node, self.tree.shape(node.results[0]), made[node.operands[0]])
             elif node.name == "scf.for":
                 made |= {r: made[y] for r, y in zip(node.results, node.blocks[0].terminator.operands, strict=True) if y in made}
             elif is_elementwise(node.name) and (layout := next((made[v] for v in node.operands if v in made), None)) is not None:
@@ -121,7 +130,7 @@ class LayoutSolver:
         """Walk backwards and note which layout stores and dots will want of the values that lead to them, accesses of the values that their
         addresses are made of, and what is computed of dots of the values that it meets."""
         wishes, addresses, tensors = self._wishes, self._address_wishes, self.tree.tensors
-        vectors, made = self._vector_wishes, self._made_of_dots
+        vectors, made = self._vector_wishes, self._made
         for node in reversed(block.nodes):
             for inner in node.blocks:
                 self._collect_wishes(inner)
@@ -240,7 +249,7 @@ class LayoutSolver:
         elif node.name == "tile.load" and self._is_index(node):
             layout = self._address_wishes[node.results[0]]  # loading indices several times is cheaper than moving them
         elif node.name == "tile.load" and self._is_vector(node):
-            layout = self._vector_wishes[node.results[0]]  # the same of what is broadcast along a dot's result
+            layout = self._vector_wishes[node.results[0]]  # the same of what is broadcast along a block
         elif node.name not in ("tile.load", "tile.store"):
             layout = next((self.homes[v] for v in node.operands[1:] if v in self.homes), layout)
         elif node.name == "tile.store":
