@@ -17,7 +17,9 @@ _FORWARD = [
     config("BM BN", blocks, warps, stages)
     for blocks, warps, stages in (((128, 128), 8, 2), ((128, 64), 8, 3), ((128, 64), 4, 3), ((64, 64), 4, 3), ((128, 128), 8, 3))
 ]
-_SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (64, 3), (64, 4))]
+_SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))]
+#: 64 columns: there is room for four warpgroups of 64 rows.
+_NARROW_SPECIALIZED = [*_SPECIALIZED, config("BM BN", (256, 64), 16, 3, WS=True), config("BM BN", (256, 64), 16, 4, WS=True)]
 #: 256 columns: two operands of a stage are 64 KB with 64 rows each.
 _WIDE = [config("BM BN", blocks, warps, stages) for blocks, warps, stages in (((128, 64), 8, 2), ((128, 32), 8, 3), ((64, 64), 4, 2))]
 _WIDE_SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((64, 2), (32, 3))]
@@ -94,7 +96,8 @@ def forward(device: str, z: int, h: int, s: int, d: int, causal: bool) -> Proble
         constants = {"D": d, "CAUSAL": causal, "WS": False, **cf}
         return [Launch("kernels", "attn_tma_kernel", (s // cf["BM"], z * h), (q, k, v, o, scale, z, h, s), constants)]
 
-    plain, specialized = (_WIDE, _WIDE_SPECIALIZED) if d == 256 else (_FORWARD, _SPECIALIZED)
+    plain = _WIDE if d == 256 else _FORWARD
+    specialized = {64: _NARROW_SPECIALIZED, 256: _WIDE_SPECIALIZED}.get(d, _SPECIALIZED)
     return Problem(
         outputs=(o,),
         variants=[variant("pointers", plain, pointers), variant("descriptors", specialized + plain, descriptors)],
