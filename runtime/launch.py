@@ -18,7 +18,7 @@ from tilewright.compiler import CompiledKernel, compile
 
 from .arrays import is_array, on_gpu, pointer_and_code
 from .drivers import libcuda
-from .tensor_maps import MAX_CACHED, TENSOR_MAP_BYTES, TensorMapError, TensorMaps
+from .tensor_maps import TENSOR_MAP_BYTES, TensorMapError, TensorMaps
 
 #: type of the signature -> format of `struct`; bf16 is packed as its bits.
 FORMATS = {"u1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
@@ -81,24 +81,18 @@ def attributes_of(metadata: Any) -> list[tuple[int, tuple[int, ...]]]:
     return found
 
 
-def make_frame(
-    layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: Sequence[bytes] = ()
-) -> Frame:
-    """A frame whose kernel takes the values number `passed` of the layout, in that order, and then the tensor maps `maps`, which are
-    written here: (memory, config, pointers to the values)."""
+def make_frame(layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: int = 0) -> Frame:
+    """A frame whose kernel takes the values number `passed` of the layout, in that order, and then `maps` tensor maps, for which there is
+    room at its end: (memory, config, pointers to the values)."""
     config_size = ctypes.sizeof(libcuda.LaunchConfig)
     attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
     pointers_at = layout.config + config_size
-    attributes_at = pointers_at + 8 * max(len(passed) + len(maps), 1)
+    attributes_at = pointers_at + 8 * max(len(passed) + maps, 1)
     maps_at = attributes_at + attribute_size * len(attributes)
-    memory = bytearray(maps_at + TENSOR_MAP_BYTES * len(maps))
+    memory = bytearray(maps_at + TENSOR_MAP_BYTES * maps)
     base = ctypes.addressof((c_char * len(memory)).from_buffer(memory))
-    for i, number in enumerate(passed):
-        struct.pack_into("<Q", memory, pointers_at + 8 * i, base + layout.offsets[number])
-    for i, tensor_map in enumerate(maps):
-        at = maps_at + TENSOR_MAP_BYTES * i
-        memory[at : at + TENSOR_MAP_BYTES] = tensor_map
-        struct.pack_into("<Q", memory, pointers_at + 8 * (len(passed) + i), base + at)
+    places = [layout.offsets[number] for number in passed] + [maps_at + TENSOR_MAP_BYTES * i for i in range(maps)]
+    struct.pack_into(f"<{len(places)}Q", memory, pointers_at, *(base + at for at in places))
     for i, (identifier, words) in enumerate(attributes):
         struct.pack_into(f"<i4x{len(words)}I", memory, attributes_at + attribute_size * i, identifier, *words)
     config = libcuda.LaunchConfig.from_buffer(memory, layout.config)
@@ -240,16 +234,16 @@ class GenericLauncher:
                 raise
             self._without_tma().run.launch(grid, stream, args)
             return
-        if (formats, maps) not in self.layouts:
-            if len(self.layouts) >= MAX_CACHED:
-                self.layouts.clear()
-            self.layouts[formats, maps] = (packing(formats), [])
-        layout, frames = self.layouts[formats, maps]
+        if formats not in self.layouts:
+            self.layouts[formats] = (packing(formats), [])
+        layout, frames = self.layouts[formats]
         try:
             frame = frames.pop()
         except IndexError:
-            frame = make_frame(layout, range(len(formats)), self.attributes, maps)
+            frame = make_frame(layout, range(len(formats)), self.attributes, len(maps))
         memory, config, pointers = frame
+        if maps:
+            memory[-TENSOR_MAP_BYTES * len(maps) :] = b"".join(maps)
         try:
             struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
         except struct.error:

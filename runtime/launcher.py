@@ -10,7 +10,7 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
             p0 = x.data_ptr()
             ...
             key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
-            pool, block, ctas, function, make, kernel, variants = table[key]
+            pool, block, ctas, function, make, kernel, maps = table[key]
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -20,7 +20,7 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from inspect import Parameter
 from typing import Any
@@ -32,8 +32,9 @@ from .argument_code import ArgumentCode
 from .launch import Packing, address, attributes_of, block_bytes, make_frame, packing
 from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 
-#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, what chooses another entry by the values).
-Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Callable[..., tuple] | None]
+#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, its tensor maps). In a table, the last one of a
+#: kernel with tensor maps is a function that gives the entry for the values.
+Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Any]
 
 #: Options that are parameters of the generated function; any other is found in `**options`, and is part of the key if there is one.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -132,9 +133,9 @@ class FastLauncher:
             "    try:",
             *(f"        {line}" for line in self.code.reads),
             *(f"        {line}" for line in device),
-            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_variant = _tw_table[{key}]",
-            "        if _tw_variant is not None:",
-            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _ = _tw_variant({values})",
+            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_maps = _tw_table[{key}]",
+            "        if _tw_maps is not None:",
+            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_maps = _tw_maps({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
             f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
             "        _tw_n = _tw_len(_tw_grid)",
@@ -152,6 +153,8 @@ class FastLauncher:
             "            _tw_frame = _tw_make()",
             "        _tw_memory, _tw_config, _tw_pointers = _tw_frame",
             f"        _tw_pack(_tw_memory, 0, {values}_tw_x * _tw_ctas, _tw_y, _tw_z, _tw_block, {stream})",
+            "        if _tw_maps is not None:",
+            "            _tw_memory[-_tw_len(_tw_maps):] = _tw_maps",
             "    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, _tw_error):",
             "        pass",  # the general path finds out what is wrong, if anything
             "    else:",
@@ -182,43 +185,36 @@ class FastLauncher:
         if len(table) > MAX_CACHED:  # a constant that never repeats: start over
             table.clear()
             self.variants.clear()
-        maps, select = kernel.run.maps, None
+        maps, entry = kernel.run.maps, self._entry(passed, kernel)
         if maps is not None:
             variants = self.variants.get((key, device))
             if variants is None:
-                variants = self.variants[key, device] = _Variants(maps, lambda made: self._entry(passed, kernel, made))
+                variants = self.variants[key, device] = _Variants(maps, entry)
             if plain is not None:
                 variants.plain = self._entry(passed, plain)
-            select = _selector(variants, len(self.code.formats), [passed[number] for number in maps.used])
-        table[key] = (*self._entry(passed, kernel)[:-1], select)
+            entry = (*entry[:-1], _selector(variants, len(self.code.formats), [passed[number] for number in maps.used]))
+        table[key] = entry
 
-    def _entry(self, passed: list[int], kernel: Any, maps: Sequence[bytes] = ()) -> Entry:
-        """What the generated function launches a kernel with."""
-        metadata = kernel.metadata
-        attributes, block = attributes_of(metadata), block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        return (
-            [],
-            block,
-            metadata.num_ctas,
-            address(kernel.function),
-            partial(make_frame, self.layout, passed, attributes, maps),
-            kernel,
-            None,
-        )
+    def _entry(self, passed: list[int], kernel: Any) -> Entry:
+        """What the generated function launches a kernel with; the tensor maps, if it takes any, are left out."""
+        metadata, maps = kernel.metadata, kernel.run.maps
+        make = partial(make_frame, self.layout, passed, attributes_of(metadata), len(maps.descriptors) if maps is not None else 0)
+        block = block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
+        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, None
 
 
 class _Variants(dict):
     """The entries of a kernel that takes tensor maps, by the values that these depend on: its own with the maps for these, or, where there
     can be none, `plain`. They are made when they are looked up."""
 
-    def __init__(self, maps: TensorMaps, entry: Callable[[Sequence[bytes]], Entry]):
+    def __init__(self, maps: TensorMaps, entry: Entry):
         super().__init__()
         self.maps, self.entry = maps, entry
         self.plain: Entry | None = None
 
     def __missing__(self, key: tuple[int, ...]) -> Entry:
         try:
-            found = self.entry(self.maps.of_key(key))
+            found = (*self.entry[:-1], b"".join(self.maps.of_key(key)))
         except TensorMapError:
             if self.plain is None:
                 raise KeyError(key) from None

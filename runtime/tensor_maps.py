@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from ctypes import addressof, c_uint32, c_uint64, string_at
 from typing import Any
 
 TENSOR_MAP_BYTES = 128
@@ -18,6 +19,23 @@ MAX_CACHED = 4096
 
 _MAX_STRIDE_BYTES = 1 << 40
 _MAX_SIZE = 1 << 32
+#: `CUtensorMapDataType` and `CUtensorMapSwizzle` (bytes), by value; a value of `CUtensorMapL2promotion`.
+_DATA_TYPES = (
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "INT32",
+    "UINT64",
+    "INT64",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "BFLOAT16",
+    "FLOAT32_FTZ",
+    "TFLOAT32",
+)
+_SWIZZLES = (0, 32, 64, 128)
+_L2_PROMOTION_256B = 3
 #: Element -> bytes, name in `CUtensorMapDataType`.
 _ELEMENTS = {"u8": (1, "UINT8"), "u16": (2, "UINT16"), "u32": (4, "UINT32"), "u64": (8, "UINT64"), "i32": (4, "INT32"), "i64": (8, "INT64")}
 _ELEMENTS |= {"f16": (2, "FLOAT16"), "bf16": (2, "BFLOAT16"), "f32": (4, "FLOAT32"), "tf32": (4, "TFLOAT32"), "f64": (8, "FLOAT64")}
@@ -35,12 +53,10 @@ class TensorMaps:
 
     def __init__(self, kernel: str, descriptors: Sequence[dict[str, Any]], kinds: Sequence[str], names: Sequence[str], encode: Encode):
         self.kernel, self.descriptors, self.names, self.encode = kernel, descriptors, names, encode
-        conditions = list(dict.fromkeys(text for d in descriptors for text in d.get("conditions", ())))
-        texts = [*conditions, *(text for d in descriptors for text in (d["base"], *d["shape"], *d["strides"]))]
-        self.used = sorted({int(number) for text in texts for number in re.findall(r"\ba(\d+)\b", text)})
-        self.unsigned = {number: int(kinds[number][1:]) for number in self.used if re.fullmatch(r"u(8|16|32|64)", kinds[number])}
-        self.conditions = [(text, _compiled([text])) for text in conditions]
-        self.code = [[_compiled(part) for part in ([d["base"]], d["shape"], d["strides"])] for d in descriptors]
+        self.conditions = list(dict.fromkeys(text for d in descriptors for text in d.get("conditions", ())))
+        self.check = _Expressions(self.conditions, kinds)
+        self.arrays = [_Expressions([d["base"], *d["shape"], *d["strides"]], kinds) for d in descriptors]
+        self.used = sorted({number for e in (self.check, *self.arrays) for number in e.used})
         self.made: dict[tuple[int, ...], tuple[bytes, ...]] = {}
 
     def key(self, values: Sequence[Any]) -> tuple[int, ...]:
@@ -57,21 +73,25 @@ class TensorMaps:
         if found is None:
             if len(self.made) >= MAX_CACHED:
                 self.made.clear()
-            found = self.made[key] = self._make(key)
+            found = self.made[key] = self._make(dict(zip(self.used, key, strict=True)))
         return found
 
-    def _make(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
-        scope = dict(_FUNCTIONS)
-        for number, value in zip(self.used, key, strict=True):
-            bits = self.unsigned.get(number)
-            scope[f"a{number}"] = wrap(value, bits) if bits else value
-        for text, code in self.conditions:
-            if eval(code, scope) != [True]:
-                raise TensorMapError(f"kernel {self.kernel} was compiled for arguments with {self._named(text)}")
+    def _make(self, values: dict[int, int]) -> tuple[bytes, ...]:
+        holds = self.check.evaluate(self.check.key(values))
+        if not all(holds):
+            condition = self._named(self.conditions[holds.index(False)])
+            raise TensorMapError(f"kernel {self.kernel} was compiled for arguments with {condition}")
         out = []
-        for descriptor, code in zip(self.descriptors, self.code, strict=True):
-            (base,), shape, strides = (eval(c, scope) for c in code)
-            out.append(self._encoded(descriptor, base, shape, strides))
+        for descriptor, array in zip(self.descriptors, self.arrays, strict=True):
+            key = array.key(values)
+            found = array.known.get(key)
+            if found is None:
+                if len(array.known) >= MAX_CACHED:
+                    array.known.clear()
+                base, *rest = array.evaluate(key)
+                rank = len(descriptor["shape"])
+                found = array.known[key] = self._encoded(descriptor, base, rest[:rank], rest[rank:])
+            out.append(found)
         return tuple(out)
 
     def _encoded(self, descriptor: dict[str, Any], base: int, shape: list[int], strides: list[int]) -> bytes:
@@ -107,9 +127,26 @@ class TensorMaps:
         return re.sub(r"\ba(\d+)\b", lambda match: self.names[int(match[1])], expression)
 
 
-def _compiled(expressions: Sequence[str]) -> Any:
-    """The code of a list of expressions."""
-    return compile(f"[{', '.join(expressions)}]", "<tensor map>", "eval")
+class _Expressions:
+    """Expressions over parameters, whose numbers are `used`; `known` keeps what somebody makes of their values."""
+
+    def __init__(self, texts: Sequence[str], kinds: Sequence[str]):
+        self.used = sorted({int(number) for text in texts for number in re.findall(r"\ba(\d+)\b", text)})
+        joined = ", ".join(texts)
+        for number in self.used:
+            if re.fullmatch(r"u(8|16|32|64)", kinds[number]):
+                joined = re.sub(rf"\ba{number}\b", f"wrap(a{number}, {kinds[number][1:]})", joined)
+        parameters = ", ".join(f"a{number}" for number in self.used)
+        self.function = eval(f"lambda {parameters}: [{joined}]", dict(_FUNCTIONS))
+        self.known: dict[tuple[int, ...], bytes] = {}
+
+    def key(self, values: dict[int, int]) -> tuple[int, ...]:
+        """The values that these depend on."""
+        return tuple([values[number] for number in self.used])
+
+    def evaluate(self, key: tuple[int, ...]) -> list[Any]:
+        """Their values."""
+        return self.function(*key)
 
 
 def wrap(value: int, bits: int) -> int:
@@ -137,21 +174,22 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
     """The tensor map that the CUDA driver makes. Raises RuntimeError if it refuses."""
     from .drivers import libcuda
 
-    cuda = libcuda.api()
-    box, swizzle = descriptor["box"], descriptor["swizzle"]
-    fill = "NAN_REQUEST_ZERO_FMA" if descriptor["padding"] == "nan" else "NONE"
-    made = libcuda.call(
-        "cuTensorMapEncodeTiled",
-        getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_ELEMENTS[descriptor['element']][1]}"),
-        len(shape),
+    rank = len(shape)
+    memory = (c_uint64 * (TENSOR_MAP_BYTES // 8 + 7))()
+    at = addressof(memory) + -addressof(memory) % 64  # the driver wants it aligned
+    status = libcuda.encode_function()(
+        at,
+        _DATA_TYPES.index(_ELEMENTS[descriptor["element"]][1]),
+        rank,
         base,
-        [cuda.cuuint64_t(extent) for extent in reversed(shape)],
-        [cuda.cuuint64_t(stride) for stride in reversed(strides or [16])],  # of one dimension: unused, but not a null pointer
-        [cuda.cuuint32_t(extent) for extent in reversed(box)],
-        [cuda.cuuint32_t(1)] * len(shape),
-        cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
-        cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill}"),
+        (c_uint64 * rank)(*reversed(shape)),
+        (c_uint64 * max(rank - 1, 1))(*reversed(strides or [16])),  # of one dimension: unused, but not a null pointer
+        (c_uint32 * rank)(*reversed(descriptor["box"])),
+        (c_uint32 * rank)(*[1] * rank),
+        0,  # no interleaving
+        _SWIZZLES.index(descriptor["swizzle"]),
+        _L2_PROMOTION_256B,
+        int(descriptor["padding"] == "nan"),
     )
-    return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
+    libcuda.check(status, "cuTensorMapEncodeTiled")
+    return string_at(at, TENSOR_MAP_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
+from tilewright.runtime.drivers import libcuda
 from tilewright.runtime.jit import jit
-from tilewright.runtime.tensor_maps import MAX_CACHED, TensorMapError, TensorMaps, divide, remainder, wrap
+from tilewright.runtime.tensor_maps import _DATA_TYPES, _SWIZZLES, MAX_CACHED, TensorMapError, TensorMaps, divide, encode, remainder, wrap
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 LOAD = {
@@ -65,9 +67,9 @@ def test_each_launch_gets_the_maps_of_its_arguments(gpu):
         for base in (4096, 8192, 12288):
             launch[(1,)](Tensor(base, "float16"), y, 128, 256, B=64)
             assert bases(gpu.launches[-1])[0] == base
-    assert len(gpu.encoded) == 6
+    assert [base for base, _, _ in gpu.encoded] == [4096, 65536 + 2 * 256 * 32, 8192, 12288]
     launch[(1,)](Tensor(4096, "float16"), y, 160, 256, B=64)
-    assert gpu.encoded[-2][1] == (160, 256)
+    assert [shape for _, shape, _ in gpu.encoded[4:]] == [(160, 256), (160, 64)]
 
 
 def test_generated_code_launches_known_arguments(gpu, monkeypatch):
@@ -215,3 +217,31 @@ class DescribedTensor(Tensor):
 
     def element_size(self) -> int:
         return 2
+
+
+def test_what_the_driver_is_told(monkeypatch):
+    """`encode` over a function that plays the driver's, with the values of its enumerations."""
+    seen, status = [], 0
+
+    def driver(at, kind, rank, base, dims, strides, box, steps, *enums):
+        assert at % 64 == 0
+        seen.append((kind, base, dims[:rank], strides[: rank - 1], box[:rank], steps[:rank], enums))
+        ctypes.memset(at, 7, 128)
+        return status
+
+    monkeypatch.setattr(libcuda, "encode_function", lambda: libcuda.ENCODE(driver))
+    monkeypatch.setattr(libcuda, "check", lambda status, what: seen.append((status, what)))
+    descriptor = {**LOAD, "element": "bf16", "padding": "nan", "box": [64, 32], "swizzle": 64}
+    assert encode(descriptor, 1 << 40, [128, 1 << 31], [512]) == bytes([7] * 128)
+    assert seen == [(9, 1 << 40, [1 << 31, 128], [512], [32, 64], [1, 1], (0, 2, 3, 1)), (0, "cuTensorMapEncodeTiled")]
+    assert encode({**LOAD, "box": [64], "swizzle": 0}, 4096, [7], []) == bytes([7] * 128)
+
+
+def test_the_drivers_enumerations():
+    cuda = pytest.importorskip("cuda.bindings.driver")
+    for value, name in enumerate(_DATA_TYPES):
+        assert getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{name}") == value
+    for value, size in enumerate(_SWIZZLES):
+        assert getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{size}B' if size else 'NONE'}") == value
+    assert cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B == 3
+    assert cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA == 1
