@@ -18,7 +18,15 @@ THEMES = {
     "reductions": {"reduction": 5, "scan": 5, "sorting": 4},
     "shapes": {"shape": 5, "gather": 4, "indexed_load": 2},
     "control": {"branch": 4, "loop": 4, "while_loop": 4, "early_return": 4, "helper_call": 2},
-    "products": {"dot": 8, "product_loop": 8, "attention": 6, "scaled_product": 6, "integer_product": 5, "shape": 0.5},
+    "products": {
+        "dot": 8,
+        "product_loop": 8,
+        "attention": 6,
+        "strided_product": 8,
+        "scaled_product": 6,
+        "integer_product": 5,
+        "shape": 0.5,
+    },
     "kernels": {"descriptor": 8, "block_pointer": 6, "softmax": 6, "attention": 4, "random_numbers": 5, "choice_of_pointers": 5},
     "memory": {"indexed_load": 5, "atomic": 6, "histogram": 5, "pointer_loop": 5, "read_back": 6, "loop_over_array": 5, "old_values": 4},
 }

@@ -122,6 +122,64 @@ def attention(w: Writer) -> None:
     w.emit(Type(FP32, (m, d)), f"{acc} / {norm}[:, None]")
 
 
+def strided_product(w: Writer) -> None:
+    """A product of matrices in memory as kernels address them: rows with a pitch, tiles that wrap around or are masked, several matrices,
+    pointers that advance or are made anew."""
+    rng = w.rng
+    ty = rng.choice([FP16, FP16, BF16])
+    m, n, k = *rng.choice([(64, 32), (64, 64), (128, 32)]), rng.choice([16, 32, 64])
+    trips = rng.randrange(1, 4)
+    rows, columns, depth = m + rng.choice([0, 0, 16, -16, -5]), n + rng.choice([0, 0, 16, -16]), k * trips - rng.choice([0, 0, 8, 3])
+    # The first dimension of each matrix is M or N; the second K. Each lies along memory in one of two ways.
+    along_k = [w.chance(0.5), w.chance(0.5)]
+    pitches = [
+        -(-(depth if inner else size) // 16) * 16 + rng.choice([0, 0, 16, 64, 8, 1]) for inner, size in zip(along_k, (rows, columns))
+    ]
+    batch = [pitch * (size + m if inner else k * trips) for pitch, inner, size in zip(pitches, along_k, (rows, columns))]
+    arrays = [
+        w.argument(Array(ty.code, size * (w.programs + 1) + m * pitch, "unit", rng.randrange(2**31))) for size, pitch in zip(batch, pitches)
+    ]
+    names = [w.argument(pitch) if w.chance(0.7) else str(pitch) for pitch in pitches]
+    rows_text, columns_text, depth_text = (w.argument(value) if w.chance(0.7) else str(value) for value in (rows, columns, depth))
+    indices = [opaque(w, f"{rng.choice(['0', 'pid % 2'])} * {size} + tl.arange(0, {size})") for size in (m, n)]
+    style = rng.choice(["wraps", "mask", "plain"]) if rows + columns >= m + n else rng.choice(["wraps", "mask"])
+    placed = [opaque(w, f"{index} % {limit}") for index, limit in zip(indices, (rows_text, columns_text))] if style == "wraps" else indices
+    steps = opaque(w, f"tl.arange(0, {k})")
+    counter = w.fresh()
+
+    def pointers(which: int, first: str) -> str:
+        outer, inner = (
+            (f"{placed[which]}[:, None]", f"({first}{steps})[None, :]")
+            if which == 0
+            else (f"{placed[which]}[None, :]", f"({first}{steps})[:, None]")
+        )
+        outer, inner = (f"{outer} * {names[which]}", inner) if along_k[which] else (outer, f"{inner} * {names[which]}")
+        return f"{arrays[which]} + pid * {batch[which]} + {outer} + {inner}"
+
+    advance = w.chance(0.6)
+    made = [opaque(w, pointers(which, "")) for which in (0, 1)] if advance else []
+    acc = w.emit(Type(FP32, (m, n)), f"tl.zeros([{m}, {n}], tl.float32)")
+    with w.nested() as body:
+        loaded = []
+        for which, shape in enumerate([(m, k), (k, n)]):
+            place = ("[:, None]", "[None, :]")[which]
+            other = ("[None, :]", "[:, None]")[which]
+            limits = [f"({steps}{other} < {depth_text} - {counter} * {k})"] if depth % k or w.chance(0.3) else []
+            limits += [f"({indices[which]}{place} < {(rows_text, columns_text)[which]})"] if style == "mask" else []
+            mask = f", mask={' & '.join(limits)}, other=0.0" if limits else ""
+            at = made[which] if advance else pointers(which, f"{counter} * {k} + ")
+            loaded.append(w.emit(Type(ty, shape), f"tl.load({at}{mask})"))
+        w.assign(acc, f"tl.dot({loaded[0]}, {loaded[1]}, {acc})")
+        for which, pointer in enumerate(made):
+            body.append(Statement(f"{pointer} += {k if along_k[which] else f'{k} * {names[which]}'}", ((pointer, Type(OPAQUE)),)))
+    w.block.append(Statement(f"for {counter} in range({trips}):", (), tuple(body)))
+    if w.chance(0.5):
+        target = w.argument(Array("fp32", m * 2 * 128 * w.programs, "pattern", 0))
+        outside = f"({indices[0]}[:, None] < {rows_text}) & ({indices[1]}[None, :] < {columns_text})"
+        w.run(f"tl.store({target} + pid * {m * 256} + {indices[0]}[:, None] * 128 + {indices[1]}[None, :], {acc}, mask={outside})")
+        w.scopes[-1].pop(acc)
+
+
 def random_numbers(w: Writer) -> None:
     """Philox on offsets."""
     a = w.pick(lambda t: t.dtype in (I32, U32) and t.shape) or w.load(Type(I32, w.rng.choice([s for s in w.shapes if s])))
@@ -212,6 +270,7 @@ MAKERS = [
     (block_pointer, 0.5),
     (softmax, 1),
     (attention, 0.4),
+    (strided_product, 0.4),
     (random_numbers, 0.4),
     (choice_of_pointers, 0.7),
     (chosen_scalar, 0.7),

@@ -14,7 +14,7 @@ from tilewright.compiler.backends.nvidia import pipeline, tensor_maps
 from tilewright.compiler.lowering.lower import lower_to_llvm
 from tilewright.dialects import context
 from tilewright.errors import TritonError
-from tilewright.runtime.tensor_maps import TensorMaps
+from tilewright.runtime.tensor_maps import TensorMapError, TensorMaps
 
 from . import simulated_ops
 from .compare import Results
@@ -22,8 +22,9 @@ from .execution import Failure, Unsupported, source_of, suits
 from .program import Array
 
 
-def run(source: str, path: str, inputs: Results, capability: int) -> Results:
-    """What the kernel of a program leaves in the arrays, compiled for a capability, its programs run one after another.
+def run(source: str, path: str, inputs: Results, capability: int, tma: bool = True) -> Results:
+    """What the kernel of a program leaves in the arrays, compiled for a capability, its programs run one after another. As at run time,
+    it is compiled without `tma` if the arrays do not suit that.
 
     Raises Unsupported for what the simulator or the target does not know.
     """
@@ -32,7 +33,7 @@ def run(source: str, path: str, inputs: Results, capability: int) -> Results:
     target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
     src, options = source_of(source, path, backend)
-    parsed = backend.parse_options(options)
+    parsed = backend.parse_options(options if tma else {**options, "tma": False})
     compilation = Compilation(target, parsed, {}, lambda: None)
     try:
         module = src.make_ir(target, parsed)
@@ -54,8 +55,10 @@ def run(source: str, path: str, inputs: Results, capability: int) -> Results:
                 simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)))
             except KeyError as e:
                 raise Unsupported(f"the simulator does not know {e}") from e
+            except TensorMapError:
+                return run(source, path, inputs, capability, tma=False)
             except ValueError as e:
-                if "does not know" in str(e) or "cannot be used" in str(e):  # a launch would use another variant of the kernel
+                if "does not know" in str(e):
                     raise Unsupported(str(e)) from e
                 raise Failure("simulated access", str(e)) from e
     return results
