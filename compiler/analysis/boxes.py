@@ -20,8 +20,10 @@ from .unobserved import is_unobserved
 
 _TMA_BYTES = 16
 _MAX_RANK = 5
-#: Strides of so many bytes take 2^31 steps beyond the memory of any GPU, so that coordinates along them fit into 32 bits.
+#: Strides of so many bytes take 2^31 steps beyond the memory of any GPU, so that coordinates along them fit into 32 bits. Where a mask
+#: bounds them, they do as well: an index behind the array's end may be any other outside.
 _WIDE_BYTES = 128
+_MAX_EXTENT = 1 << 31
 #: The largest factor of what moves a box along its contiguous dimension, whose coordinates count elements within a row.
 _MAX_STEP = 4096
 
@@ -165,20 +167,21 @@ def _conditions(forms: Forms, dimensions: list[Dimension], element_bytes: int) -
             return None
         if not dim.from_zero and not forms.is_not_negative(dim.coordinate, out):
             return None
-        if dim.extent is not None and not _holds(forms, dim.extent, 1, out):
+        if dim.extent is not None and not _lies_between(forms, 1, dim.extent, _MAX_EXTENT, out):
             return None
         if dim is not dimensions[-1]:
-            least = -(-_WIDE_BYTES // element_bytes) if dim.coordinate.terms else 1
-            if not _holds(forms, dim.stride, least, out):
+            is_far = bool(dim.coordinate.terms) and dim.extent is None
+            if not _lies_between(forms, -(-_WIDE_BYTES // element_bytes) if is_far else 1, dim.stride, None, out):
                 return None
         elif forms.divisibility(dim.coordinate) * element_bytes % _TMA_BYTES:
             return None  # the H200 refuses such a coordinate
     return out
 
 
-def _holds(forms: Forms, polynomial: Polynomial, least: int, conditions: list[str]) -> bool:
-    """Whether a polynomial of the host is at least a number: by itself, or under a condition, which is added."""
+def _lies_between(forms: Forms, least: int, polynomial: Polynomial, most: int | None, conditions: list[str]) -> bool:
+    """Whether a polynomial of the host lies between two numbers: by itself, or under a condition, which is added."""
     if polynomial.number is not None:
-        return polynomial.number >= least
-    conditions.append(f"{forms.text(polynomial)} >= {least}")
+        return polynomial.number >= least and (most is None or polynomial.number <= most)
+    bound = "" if most is None else f" <= {most}"
+    conditions.append(f"{least} <= {forms.text(polynomial)}{bound}")
     return True

@@ -118,7 +118,7 @@ def both(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], out: str
         (128, 64, 80, 0, 3, True),
         (64, 128, 80, 16, 1, True),
         (64, 64, 16, 48, 3, True),
-        (64, 64, 16, 0, 3, False),  # rows of 32 bytes: their number might not fit into a coordinate
+        (64, 64, 16, 0, 3, True),
         (80, 64, 32, 64, 3, True),
         (48, 80, 32, 64, 3, True),
         (64, 64, 0, 64, 3, False),
@@ -184,7 +184,7 @@ def test_masks(m, n, k):
     grid = (-(-m // 64), -(-n // 64), 2)
     c, used = both(masked_matmul, grid, arguments, "C", {"BM": 64, "BN": 64, "BK": 32}, types)
     assert np.abs(c.sum(0) - a.astype(np.float32) @ b).max() < 1e-2
-    assert used == (k >= 64)
+    assert used == (k % 16 == 0)
 
 
 @pytest.mark.parametrize(("mask", "s"), [(True, 112), (False, 128)])

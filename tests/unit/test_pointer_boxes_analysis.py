@@ -124,30 +124,30 @@ def recipes(mode: str, capability: int = 90) -> dict[str, str]:
     return out
 
 
-PLAIN = "a0 [inf, inf] [a5] [a5 >= 64]"
+PLAIN = "a0 [inf, inf] [a5] [64 <= a5]"
 
 
 @pytest.mark.parametrize(
     ("mode", "x"),
     [
         ("", PLAIN),
-        ("before the argument", "(a0 + 2 * -64*a5) [inf, inf] [a5] [a5 >= 64]"),
+        ("before the argument", "(a0 + 2 * -64*a5) [inf, inf] [a5] [64 <= a5]"),
         ("from memory", None),
         ("from memory, with a bound", PLAIN),
         ("scattered", None),
         ("backwards", None),
-        ("every other row", "a0 [inf, inf] [2*a5] [2*a5 >= 64]"),
+        ("every other row", "a0 [inf, inf] [2*a5] [64 <= 2*a5]"),
         ("every other column", None),
-        ("wraps around", "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, a5 >= 64]"),
+        ("wraps around", "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, 64 <= a5]"),
         ("may wrap around anywhere", None),
-        ("quotient", "a0 [inf, inf] [a5] [a4 > 0, a5 >= 64]"),
+        ("quotient", "a0 [inf, inf] [a5] [a4 > 0, 64 <= a5]"),
         ("unaligned", None),
         ("negative", None),
-        ("batch", "a0 [inf, inf] [a5] [a4 >= 0, a5 >= 64]"),
-        ("counts down", "(a0 + 2 * -64*a5) [inf, inf] [a5] [a5 >= 64]"),
+        ("batch", "a0 [inf, inf] [a5] [a4 >= 0, 64 <= a5]"),
+        ("counts down", "(a0 + 2 * -64*a5) [inf, inf] [a5] [64 <= a5]"),
         ("counts down twice as fast", None),
-        ("mask", "a0 [a4, a4] [a5] [a4 >= 1, a5 >= 64]"),
-        ("mask below", "a0 [inf, a4] [a5] [a5 >= 64, a4 >= 1]"),
+        ("mask", "a0 [a4, a4] [a5] [1 <= a4 <= inf, 1 <= a5]"),
+        ("mask below", "a0 [inf, a4] [a5] [64 <= a5, 1 <= a4 <= inf]"),
         ("mask of another index", None),
         ("mask of a program", None),
         ("ones", None),
@@ -163,13 +163,13 @@ def test_boxes(mode, x):
 
 
 def test_wrapped_indices_that_nobody_looks_at():
-    assert recipes("wraps around, unseen")["x"] == "a0 [a4, inf] [a5] [a4 >= 1, a5 >= 64]"
-    assert recipes("wraps around, seen by a sum")["x"] == "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, a5 >= 64]"
+    assert recipes("wraps around, unseen")["x"] == "a0 [a4, inf] [a5] [1 <= a4 <= inf, 1 <= a5]"
+    assert recipes("wraps around, seen by a sum")["x"] == "a0 [inf, inf] [a5] [a4 > 0, a4 % 64 == 0, 64 <= a5]"
 
 
 @pytest.mark.parametrize(
     ("mode", "out"),
-    [("counts", None), ("adds", None), ("clips", "a2 [a4, a4] [64] [a4 >= 1]"), ("clips anywhere", None), ("transposes", None)],
+    [("counts", None), ("adds", None), ("clips", "a2 [a4, a4] [64] [1 <= a4 <= inf]"), ("clips anywhere", None), ("transposes", None)],
 )
 def test_stores(mode, out):
     found = recipes(mode)

@@ -33,7 +33,8 @@ IGNORED = {
 class NvidiaOptions:
     """Compile options of one kernel: `num_warps` of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread.
 
-    With `tma`, tensor descriptors may become TMA copies, which require aligned arrays."""
+    With `tma`, tensor descriptors, and pointers to boxes of strided arrays, may become TMA copies. For arguments that TMA cannot take, the
+    kernel is compiled again without."""
 
     num_warps: int = 4
     num_stages: int = 3
