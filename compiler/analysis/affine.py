@@ -18,6 +18,7 @@ from .polynomial import ONE, ZERO, Monomial, Polynomial
 
 _MAX_TERMS = 16
 _SAME = frozenset({"arith.extsi", "tile.broadcast"})
+_PURE = frozenset({"arith.divsi", "arith.remsi", "arith.minsi", "arith.maxsi"})
 _SLT, _SLE, _SGT, _SGE = 2, 3, 4, 5
 
 
@@ -32,11 +33,13 @@ class Affine:
 @dataclass(frozen=True)
 class Remainder:
     """`dividend` % `divisor`, of the first of `extent` consecutive numbers. They do not wrap around if both are multiples of `extent`;
-    until that is known (`Forms.exact`), what contains a remainder is right only for the first of them."""
+    until that is known (`Forms.exact`), what contains a remainder is right only for the first of them. Unless it `wraps`, it is 0 in place
+    of what would be `divisor` or more."""
 
     dividend: Polynomial
     divisor: Polynomial
     extent: int
+    wraps: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Forms:
         self._open: dict[ir.Value, Polynomial] = {}  # carried values whose advance is being found, as unknowns
         self._tensors: dict[ir.Value, Affine | None] = {}
         self._texts: dict[int, str | None] = {}
+        self._classes: dict[tuple, int] = {}
 
     def _unknown(self, thing: ir.Value | Remainder) -> Polynomial:
         number = self._numbers.setdefault(thing, len(self.unknowns))
@@ -163,6 +167,8 @@ class Forms:
                 if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
                     return None
                 return Affine(Polynomial.constant(ir.IntegerAttr(attribute.get_splat_value()).value), (ZERO,) * rank)
+            case "arith.select":
+                return self._replaced(op)
         parts = [self.tensor(v) for v in op.operands] if op.name in _COMBINING else []
         if not parts or None in parts:
             return None
@@ -192,6 +198,19 @@ class Forms:
         if len(moving) != 1 or a.steps[moving[0]] != ONE or any(s.terms for s in b.steps):
             return None
         return Affine(self._unknown(Remainder(a.start, b.start, shape[moving[0]])), a.steps)
+
+    def _replaced(self, op: ir.Operation) -> Affine | None:
+        """Return `where(a < limit, a, 0)`."""
+        condition, a, b = op.operands
+        index, other = self.tensor(a), self.tensor(b)
+        bounds = self.bounds(condition) if index is not None and other is not None else None
+        if not bounds or len(bounds) > 1 or not bounds[0].upper or other.start.terms or any(s.terms for s in other.steps):
+            return None
+        dim = bounds[0].dim
+        if index.steps[dim] != ONE or sum(bool(s.terms) for s in index.steps) > 1:
+            return None
+        limit = index.start - bounds[0].distance
+        return Affine(self._unknown(Remainder(index.start, limit, a.type.shape[dim], False)), index.steps)
 
     def pointers(self, value: ir.Value) -> tuple[ir.Value, Affine] | None:
         """Return a tensor of pointers as an argument of the function and distances in elements, or None."""
@@ -239,6 +258,8 @@ class Forms:
         a, b = (self.tensor(v) for v in op.operands)
         if a is None or b is None or predicate not in (_SLT, _SLE, _SGT, _SGE):
             return None
+        if predicate in (_SLT, _SGE):
+            b = self._unclamped(op.operands[1], a) or b
         if predicate in (_SGT, _SGE):
             a, b = b, a
         # index · step + start < 0
@@ -251,6 +272,27 @@ class Forms:
         if steps[moving[0]] == ONE:
             return [Bound(moving[0], True, start)]
         return [Bound(moving[0], False, ZERO - start - ONE)]
+
+    def _unclamped(self, limit: ir.Value, index: Affine) -> Affine | None:
+        """Return a limit that `index`, from 0 to its dimension's size, is compared with, without the clamping to these that changes no
+        comparison by < or >=; None if it is none."""
+        moving = [d for d, step in enumerate(index.steps) if step.terms]
+        op = _defining(limit)
+        while op is not None and op.name in ("tile.broadcast", "tile.expand_dims"):
+            op = _defining(op.operands[0])
+        if op is None or op.name != "tile.splat" or index.start != ZERO or len(moving) != 1 or index.steps[moving[0]] != ONE:
+            return None
+        size = limit.type.shape[moving[0]]
+        scalar = op.operands[0]
+        while (op := _defining(scalar)) is not None:
+            if op.name in ("arith.minsi", "arith.maxsi"):
+                number = self.scalar(op.operands[1]).number
+                if number is None or not (number >= size if op.name == "arith.minsi" else number <= 0):
+                    break
+            elif op.name != "arith.trunci":
+                break
+            scalar = op.operands[0]
+        return Affine(self.scalar(scalar), (ZERO,) * len(index.steps))
 
     # What is known of polynomials
 
@@ -284,6 +326,22 @@ class Forms:
         attributes = ir.ArrayAttr(self.function.attributes["arg_attrs"])[argument.arg_number]
         return low_bit(ir.IntegerAttr(attributes["tile.divisibility"]).value) if "tile.divisibility" in attributes else 1
 
+    def same(self, a: Polynomial, b: Polynomial) -> bool:
+        """Whether two polynomials are equal, also where one computation is made twice in the kernel."""
+        return a == b or self._canonical(a) == self._canonical(b)
+
+    def _canonical(self, polynomial: Polynomial) -> Polynomial:
+        return Polynomial.of((tuple(sorted(map(self._class, m))), c) for m, c in polynomial.terms)
+
+    def _class(self, number: int) -> int:
+        """Return the number of the first unknown that is computed like this one."""
+        thing = self.unknowns[number]
+        op = None if isinstance(thing, Remainder) else _defining(thing)
+        if op is None or op.name not in _PURE:
+            return number
+        operands = tuple(self._canonical(self.scalar(v)) for v in op.operands)
+        return self._classes.setdefault((op.name, operands), number)
+
     def is_host(self, polynomial: Polynomial) -> bool:
         """Whether the host can compute a polynomial before the launch."""
         return all(self.text_of(number) is not None for number in polynomial.unknowns())
@@ -314,7 +372,7 @@ class Forms:
 
     def _is_exact(self, remainder: Remainder, conditions: list[str]) -> bool:
         divisor, extent = remainder.divisor, remainder.extent
-        if remainder.dividend.divided(extent) is None or not self.is_host(divisor):
+        if not remainder.wraps or remainder.dividend.divided(extent) is None or not self.is_host(divisor):
             return False
         if divisor.number is not None:
             return divisor.number > 0 and divisor.number % extent == 0

@@ -170,12 +170,21 @@ def _conditions(forms: Forms, dimensions: list[Dimension], element_bytes: int) -
         if dim.extent is not None and not _lies_between(forms, 1, dim.extent, _MAX_EXTENT, out):
             return None
         if dim is not dimensions[-1]:
-            is_far = bool(dim.coordinate.terms) and dim.extent is None
+            is_far = dim.extent is None and not _is_narrow(forms, dim.coordinate)
             if not _lies_between(forms, -(-_WIDE_BYTES // element_bytes) if is_far else 1, dim.stride, None, out):
                 return None
         elif forms.divisibility(dim.coordinate) * element_bytes % _TMA_BYTES:
             return None  # the H200 refuses such a coordinate
     return out
+
+
+def _is_narrow(forms: Forms, coordinate: Polynomial) -> bool:
+    """Whether a coordinate is plainly a number of 32 bits."""
+    if coordinate.number is not None:
+        return True
+    (monomial, coefficient), *others = coordinate.terms
+    value = forms.unknowns[monomial[0]] if not others and len(monomial) == coefficient == 1 else None
+    return isinstance(value, ir.Value) and value.type.width <= 32
 
 
 def _lies_between(forms: Forms, least: int, polynomial: Polynomial, most: int | None, conditions: list[str]) -> bool:

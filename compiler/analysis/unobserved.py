@@ -1,7 +1,7 @@
 """What nobody looks at: whether a part of a loaded tile reaches memory.
 
-Kernels let the indices of the last tile wrap around, `(pid * B + arange) % M`, only to stay inside of the array: rows from M on are
-computed and never stored. Then it does not matter what is loaded for them.
+Kernels let the indices of the last tile wrap around, `(pid * B + arange) % M`, or replace them, `where(i < M, i, 0)`, only to stay inside
+of the array: rows from M on are computed and never stored. Then it does not matter what is loaded for them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _reached(forms: Forms, op: ir.Operation, operand: int, axis: int, distance: 
             return [(loop.results[operand], axis), (loop.regions[0].blocks[0].arguments[1 + operand], axis)]
         case "tile.store":
             bounds = forms.bounds(op.operands[2]) if operand == 1 and len(op.operands) > 2 else None
-            return [] if any(b.upper and b.dim == axis and b.distance == distance for b in bounds or ()) else None
+            return [] if any(b.upper and b.dim == axis and forms.same(b.distance, distance) for b in bounds or ()) else None
     if op.name.startswith(_ELEMENTWISE) or op.name in _ELEMENTWISE_OPS:
         return [(result, axis) for result in op.results]
     return None

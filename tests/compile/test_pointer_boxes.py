@@ -59,6 +59,27 @@ def masked_matmul(A, B, C, M, N, K, SPLIT, BM: tl.constexpr, BN: tl.constexpr, B
 
 
 @tilewright.jit
+def persistent_matmul(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr):
+    """Several tiles a program; the number of the tile is computed twice, indices behind the end are replaced by 0."""
+    own = tl.program_id(0) - PROGRAMS
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), PROGRAMS):
+        rm = (tile // tl.cdiv(N, BN)) * BM + tl.arange(0, BM)
+        rn = (tile % tl.cdiv(N, BN)) * BN + tl.arange(0, BN)
+        rm = tl.where(rm < M, rm, 0)
+        rn = tl.where(rn < N, rn, 0)
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            rk = k * BK + tl.arange(0, BK)
+            x = tl.load(A + rm[:, None] * K + rk[None, :], mask=tl.arange(0, BK)[None, :] < K - k * BK, other=0.0)
+            y = tl.load(B + rk[:, None] * N + rn[None, :], mask=tl.arange(0, BK)[:, None] < K - k * BK, other=0.0)
+            acc = tl.dot(x, y, acc)
+        own += PROGRAMS
+        cm = (own // tl.cdiv(N, BN)) * BM + tl.arange(0, BM)
+        cn = (own % tl.cdiv(N, BN)) * BN + tl.arange(0, BN)
+        tl.store(C + cm[:, None] * N + cn[None, :], acc, mask=(cm[:, None] < M) & (cn[None, :] < N))
+
+
+@tilewright.jit
 def attention(Q, K, V, OUT, sqz, sqh, sqm, skz, skh, skn, H, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASK: tl.constexpr):
     """Heads and batches by strides of their own."""
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -134,6 +155,15 @@ def test_matmul(m, n, k, pad, stages, tma):
     assert used == tma
     want = a[:, :k].astype(np.float32) @ b[:k, :n].astype(np.float32)
     assert np.abs(c - want).max() < 0.1
+
+
+def test_persistent_matmul():
+    rng = np.random.default_rng(9)
+    a, b = values(rng, 80, 48), values(rng, 48, 48)
+    arguments = {"A": a, "B": b, "C": np.full((80, 48), 7, np.float32), "M": 80, "N": 48, "K": 48}
+    constants = {"BM": 64, "BN": 32, "BK": 32, "PROGRAMS": 2}
+    c, used = both(persistent_matmul, (2,), arguments, "C", constants, {**HALF, "C": "*fp32"})
+    assert used and np.abs(c - a.astype(np.float32) @ b).max() < 1e-2
 
 
 def test_matmul_of_clusters():

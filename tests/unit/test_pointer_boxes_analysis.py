@@ -111,9 +111,23 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         tl.store(o, acc)
 
 
-def recipes(mode: str, capability: int = 90) -> dict[str, str]:
+@jit
+def block_pointers(x, y, out, index, n, s, MODE: tl.constexpr):
+    """The same product with blocks whose boundaries are checked."""
+    a = tl.make_block_ptr(x + tl.program_id(1) * n, (n, n), (s, 1), (tl.program_id(0) * 64, 0), (64, 64), (1, 0))
+    b = tl.make_block_ptr(y, (n, 64), (64, 1), (0, 0), (64, 64), (1, 0))
+    acc = tl.zeros((64, 64), tl.float32)
+    for _ in range(0, n, 64):
+        acc = tl.dot(tl.load(a, boundary_check=(0, 1)), tl.load(b, boundary_check=(0,)), acc)
+        a = tl.advance(a, (0, 64))
+        b = tl.advance(b, (64, 0))
+    c = tl.make_block_ptr(out, (n, n), (s, 1), (tl.program_id(0) * 64, 0), (64, 64), (1, 0))
+    tl.store(c, acc, boundary_check=(0, 1))
+
+
+def recipes(mode: str, capability: int = 90, kernel=product) -> dict[str, str]:
     """What becomes of loads and stores: the name of the pointer -> the fields of its descriptor, joined."""
-    module = ttgir(product, ["*fp16", "*fp16", "*fp32", "*i32", "i32", "i32"], capability, upto="tile-pointer-boxes", MODE=mode)
+    module = ttgir(kernel, ["*fp16", "*fp16", "*fp32", "*i32", "i32", "i32"], capability, upto="tile-pointer-boxes", MODE=mode)
     out = {}
     for function in collect(module.operation, "func.func"):
         for attributes in ir.ArrayAttr(function.attributes["arg_attrs"]):
@@ -133,7 +147,7 @@ PLAIN = "a0 [inf, inf] [a5] [64 <= a5]"
         ("", PLAIN),
         ("before the argument", "(a0 + 2 * -64*a5) [inf, inf] [a5] [64 <= a5]"),
         ("from memory", None),
-        ("from memory, with a bound", PLAIN),
+        ("from memory, with a bound", "a0 [inf, inf] [a5] [1 <= a5]"),
         ("scattered", None),
         ("backwards", None),
         ("every other row", "a0 [inf, inf] [2*a5] [64 <= 2*a5]"),
@@ -160,6 +174,14 @@ def test_boxes(mode, x):
     found = recipes(mode)
     # What goes to one loop's wgmmas goes there by TMA altogether, or not at all.
     assert found == ({} if x is None else {"x": x, "y": "a1 [inf, inf] [64] []", "o": "a2 [inf, inf] [64] []"})
+
+
+def test_block_pointers():
+    assert recipes("", kernel=block_pointers) == {
+        "x": "a0 [inf, a4, a4] [a4, a5] [1 <= a4, 1 <= a4 <= inf, 1 <= a5]",
+        "y": "a1 [a4, inf] [64] [1 <= a4 <= inf]",
+        "o": "a2 [a4, a4] [a5] [1 <= a4 <= inf, 1 <= a5]",
+    }
 
 
 def test_wrapped_indices_that_nobody_looks_at():

@@ -6,7 +6,7 @@
 
 // Rows that wrap around, a batch with a stride of its own, a mask along K: rows of A. The key block comes transposed.
 // CHECK-LABEL: func.func public @loop
-// CHECK-SAME: %arg7: !tile.desc<1x64x32xf16> {tile.descriptor = {argument = 0 : i32, base = "a0", conditions = ["64 <= a5", "a3 > 0", "a3 % 64 == 0", "64 <= a6", "1 <= a4 <= 2147483648"], element = "f16", padding = "zero", shape = ["2147483648", "2147483648", "a4"], strides = ["a5", "a6"]}}
+// CHECK-SAME: %arg7: !tile.desc<1x64x32xf16> {tile.descriptor = {argument = 0 : i32, base = "a0", conditions = ["1 <= a5", "a3 > 0", "a3 % 64 == 0", "64 <= a6", "1 <= a4 <= 2147483648"], element = "f16", padding = "zero", shape = ["2147483648", "2147483648", "a4"], strides = ["a5", "a6"]}}
 // CHECK-SAME: %arg8: !tile.desc<64x32xf16> {tile.descriptor = {argument = 1 : i32, base = "(a1 + 2 * 4096)", conditions = [], element = "f16", padding = "zero", shape = ["2147483648", "2147483648"], strides = ["128"]}}
 // CHECK: %[[BATCH:.*]] = tile.program_id 1
 // CHECK: scf.for %[[I:.*]] = %c0_i32 to %arg3 step %c1_i32 iter_args({{.*}}) -> (tensor<64x64xf32>)
