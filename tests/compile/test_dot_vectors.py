@@ -55,7 +55,7 @@ def test_values(arch, n):
 @pytest.mark.parametrize(("warps", "arch"), [(4, 90), (8, 90), (4, 80)])
 def test_structure(warps, arch):
     types = {**TYPES, "N": "i32", "K": "i32"}
-    module, _ = passes_of(scaled, types, {"BM": 128, "BN": 64, "BK": 64}, num_warps=warps, arch=arch)
+    module, _ = passes_of(scaled, types, {"BM": 128, "BN": 64, "BK": 64}, num_warps=warps, arch=arch, tma=False)
     text = str(module)
     copied = re.findall(r"tilegpu\.async_copy .*?tensor<([\dx]+)x!tile", text)
     assert copied and all("x" in shape for shape in copied), "only blocks are copied to shared memory"
@@ -75,5 +75,5 @@ def test_vectors_that_are_multiplied_before_a_dot_run_ahead():
         tl.store(OUT + rm[:, None] * BN + rn[None, :], acc)
 
     types = {"A": "*fp16", "B": "*fp16", "SCALE": "*fp16", "OUT": "*fp32", "K": "i32"}
-    module, _ = passes_of(kernel, types, {"BM": 64, "BN": 64, "BK": 64}, num_warps=4)
+    module, _ = passes_of(kernel, types, {"BM": 64, "BN": 64, "BK": 64}, num_warps=4, tma=False)
     assert str(module).count("tilegpu.async_copy") > 2 * 2
