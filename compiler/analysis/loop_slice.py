@@ -55,6 +55,7 @@ _PASS_POINTERS_ON = frozenset(
         "tilegpu.convert_layout",
     }
 )
+_ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas"})
 #: Operations that other accesses may not be moved across.
 ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
 
@@ -176,11 +177,11 @@ class Loop:
 
     def may_reorder(self, load: ir.Operation) -> bool:
         """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders
-        accesses."""
+        accesses, as an atomic operation does that acquires and whose result is used."""
         base = base_argument(load.operands[0])
         for op in self._all_ops():
             name = op.name
-            if name in ORDERING:
+            if name in ORDERING or (name in _ATOMICS and _acquires(op)):
                 return False
             if name in GLOBAL_WRITES:
                 other = base_argument(op.operands[0])
@@ -196,6 +197,12 @@ class Loop:
             for region in op.regions:
                 for block in region.blocks:
                     pending += [o.operation for o in block.operations]
+
+
+def _acquires(atomic: ir.Operation) -> bool:
+    """Whether later loads may rely on what an atomic operation has read: a lock that it took, a count that it waited for."""
+    sem = tile.enum_value(atomic.attributes["sem"]) if "sem" in atomic.attributes else "acq_rel"
+    return sem in ("acquire", "acq_rel") and any(True for _ in atomic.results[0].uses)
 
 
 def _is_removable(name: str) -> bool:

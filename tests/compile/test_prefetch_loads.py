@@ -44,6 +44,18 @@ def running(X, N, B: tl.constexpr):
         tl.store(X + i * B + c, tl.load(X + i * B + c) + tl.load(X + (i - 1) * B + c))
 
 
+@tilewright.jit
+def guarded(X, OUT, COUNT, N, B: tl.constexpr, USED: tl.constexpr):
+    """Blocks that others announce; or that are counted only."""
+    c = tl.arange(0, B)
+    total = tl.zeros((B,), tl.float32)
+    for i in range(0, N):
+        seen = tl.atomic_add(COUNT + i, 1)
+        v = tl.load(X + i * B + c)
+        total += tl.where(seen > 0, v, 0.0) if USED else v
+    tl.store(OUT + c, total)
+
+
 @pytest.mark.parametrize("n", [0, 16, 256, 272, 1024, 1040])
 def test_sums_of_rows(n):
     ld = max(n, 16)
@@ -77,12 +89,13 @@ def test_blocks_that_the_loop_writes_are_read_in_their_turn():
     assert np.array_equal(x, want)
 
 
-TYPES = {"X": "*fp32", "SCALE": "*fp32", "OUT": "*fp32", "PART": "*fp32", "N": "i32", "LD": "i32", "ROWS": "i32"}
+TYPES = {"COUNT": "*i32", "X": "*fp32", "SCALE": "*fp32", "OUT": "*fp32", "PART": "*fp32", "N": "i32", "LD": "i32", "ROWS": "i32"}
 
 
-def carried_by(kernel, **options) -> int:
+def carried_by(kernel, constants=(), **options) -> int:
     """The values that the loop of a kernel carries."""
-    module, _ = passes_of(kernel, {n: TYPES[n] for n in kernel.arg_names if n != "B"}, {"B": 256}, **options)
+    constants = {"B": 256, **dict(constants)}
+    module, _ = passes_of(kernel, {n: TYPES[n] for n in kernel.arg_names if n not in constants}, constants, **options)
     (loop,) = [line for line in str(module).splitlines() if "scf.for" in line]
     return loop.count(" = %") - 1
 
@@ -92,3 +105,5 @@ def test_which_loops_carry_their_loads():
     assert carried_by(sums_of_rows) == 2  # the sum, and the loaded block
     assert carried_by(scaled_rows) >= 4
     assert carried_by(running) == 0
+    assert carried_by(guarded, {"USED": True}) == 1  # the load stays behind the atomic operation that acquires
+    assert carried_by(guarded, {"USED": False}) == 2
