@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from tilewright.compiler import named_barriers
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
 from tilewright.compiler.passes.diagnostics import user_error
@@ -19,8 +20,6 @@ _create = ir.Operation.create
 SHARED_SYMBOL = "smem"
 
 _WARPS_PER_GROUP = 4
-#: Named barriers from here on are those of warpgroups, by their numbers; below are those of the CTA and of roles.
-_FIRST_WARPGROUP_BARRIER = 8
 
 #: Ops that `vectors.element` may redo for one element.
 TRACED = {
@@ -471,7 +470,7 @@ class LoweringContext:
         """Wait for every thread of the warpgroup; orders shared and global memory among them."""
         if self.warpgroups == 1:
             return self.barrier()
-        number = self.emit("llvm.add", self.types.i32, (self.warpgroup_id, self.i32(_FIRST_WARPGROUP_BARRIER)))
+        number = self.emit("llvm.add", self.types.i32, (self.warpgroup_id, self.i32(named_barriers.WARPGROUPS)))
         threads = _WARPS_PER_GROUP * self.facts.threads_per_warp
         self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (number, self.i32(threads)))
 

@@ -7,12 +7,11 @@ role's first warp, and a barrier is a named one of the role's threads. The roles
 
 from mlir import ir
 
+from tilewright.compiler import named_barriers
+
 from .asm import inline_asm
 from .context import LoweringContext, Role
 from .registry import rule
-
-#: Barrier 0 is that of the whole CTA.
-_FIRST_BARRIER = 1
 
 
 @rule("tilegpu.warp_specialize")
@@ -33,7 +32,7 @@ def warp_specialize(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctx.branch(entries[-1])
     for number, (name, region) in enumerate(zip(names, op.regions, strict=True)):
         ctx.enter(entries[number])
-        role = Role(starts[number], warps[number], _FIRST_BARRIER + number, name == "producer")
+        role = Role(starts[number], warps[number], named_barriers.ROLES + number, name == "producer")
         with ctx.conditional(), ctx.as_role(role):
             _set_registers(ctx, registers[number], max(registers))
             if role.alone:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from tilewright.compiler import named_barriers
 from tilewright.compiler.analysis.specialization import Group, first_wait
 from tilewright.compiler.analysis.wgmma_loops import Delayed
 
@@ -32,14 +33,12 @@ from .consumer_loop import ConsumerLoop
 from .rings import SGT, Place, compare, flat, unflat
 
 _WARPGROUP_THREADS = 128
-#: Number of the first of the named barriers at which warpgroups take turns; those of the CTA and of the roles come before.
-_TURN_BARRIERS = 8
 
 
 def turn_attributes(turns: int, context: ir.Context) -> dict[str, ir.Attribute]:
     """Return the attributes of the named barriers of warpgroups that take turns: two of them meet at each."""
     threads = 2 * _WARPGROUP_THREADS
-    return {"id": i32_attr(_TURN_BARRIERS, context), "threads": i32_attr(threads, context), "tilegpu.turns": i32_attr(turns, context)}
+    return {"id": i32_attr(named_barriers.TURNS, context), "threads": i32_attr(threads, context), "tilegpu.turns": i32_attr(turns, context)}
 
 
 class DelayedLoop(ConsumerLoop):

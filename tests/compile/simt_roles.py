@@ -21,7 +21,7 @@ class Turns:
         self.stuck: set[int] = set()
         self.here = threading.local()
         self.error: BaseException | None = None
-        self.arrived: dict[Hashable, tuple[int, int]] = {}
+        self.arrived: dict[Hashable, tuple[int, int, int]] = {}
 
     def run(self, parts: Sequence[Callable[[], None]]) -> None:
         """Run the parts to their ends. Raises what a part raises, and AssertionError if all of them wait."""
@@ -71,11 +71,12 @@ class Turns:
 
     def meet(self, barrier: Hashable, threads: int, own: int, waits: bool = True) -> None:
         """Arrive at a barrier of `threads` threads, of which the part has `own`, and wait there if it `waits`."""
-        generation, count = self.arrived.get(barrier, (0, 0))
+        generation, count, expected = self.arrived.get(barrier, (0, 0, threads))
+        assert threads == expected or not count, f"barrier {barrier} of {expected} threads is used as one of {threads}"
         count += own
         assert count <= threads, f"barrier {barrier} is used by more than {threads} threads"
         done = count == threads
-        self.arrived[barrier] = (generation + 1, 0) if done else (generation, count)
+        self.arrived[barrier] = (generation + done, 0 if done else count, threads)
         if waits:
             self.wait_until(lambda: self.arrived[barrier][0] != generation)
         else:

@@ -1,0 +1,8 @@
+"""Who uses which of a CTA's sixteen barriers. Number 0 is that of all its threads."""
+
+#: One for each role of a specialized kernel, from here on.
+ROLES = 1
+#: One for each consumer warpgroup that takes turns with others; at most 4 do.
+TURNS = 4
+#: One for the threads of each warpgroup; at most 8.
+WARPGROUPS = 8
