@@ -217,8 +217,9 @@ def wgmma_wait(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         return values
     waited = [values[i] for i in pending]
     # ptxas moves a wait up past whatever it does not depend on, so that nothing runs beside the wgmmas. Other values that pass through
-    # the wait should be computed before it: a volatile load holds it there.
-    held = [ctx.shared_base] if any(not _may_be_pending(op.operands[i]) for i in pending) else []
+    # the wait should be computed before it: a volatile load holds it there, if no branch does.
+    free = "tilegpu.behind_branch" in op.attributes
+    held = [ctx.shared_base] if not free and any(not _may_be_pending(op.operands[i]) for i in pending) else []
     key = f"wgmma_wait.{number}." + ".".join(str(v.type).replace(" ", "") for v in [*waited, *held])
     result_type = waited[0].type if len(waited) == 1 else ctx.types.struct(*[v.type for v in waited])
 

@@ -14,6 +14,9 @@ ones of this iteration together, and works on the former's result while the latt
         wait for the first products; release their blocks
     wait for the last blocks; later products of the last iteration; wait for them
 
+What the later products' left operands need of reductions of the first products' result stands in a branch that is always taken: so ptxas
+leaves it in front of the wait for the later products, which then gives time for it and none to spare (`keep_reductions_ahead`).
+
 Where exponentials bound the loop (`Site.turns`), warpgroups issue their products one after the other: each waits for its turn in front of
 the first products and passes it on behind the later ones, at named barriers of two warpgroups each. So one works on its results while
 another's products run.
@@ -51,6 +54,7 @@ class DelayedLoop(ConsumerLoop):
     def make(self, build: Builder, live: list[int], kept: list[int]) -> tuple[list[ir.Value], Place]:
         """Build the loop, and what stands in front of it and behind it; return its results and the place behind it."""
         loop, site = self.loop, self.site
+        self.always = delayed_wgmma.always(build)
         first = self._first_products(build, live, self.place)
         self.pass_turn(build)
         waited = self._wait_for_first(build, first, self.place, 0)
@@ -161,7 +165,8 @@ class DelayedLoop(ConsumerLoop):
             block.append(loop.ops[position])
         again = compare(build, SGT, iv, loop.lower)
         for delayed, result in zip(site.delayed, pending, strict=True):
-            wait = delayed_wgmma.wait(loop, delayed, result, block, rest)
+            branch = delayed_wgmma.keep_reductions_ahead(loop, delayed, rest, self.always)
+            wait = delayed_wgmma.wait(loop, delayed, result, block, rest, branch)
             self.release(Builder.after(wait), self._group(delayed), last.slot, again)
         for group in releases.get(len(loop.ops) - 1, []):
             self.release(build, group, place.slot, None)
