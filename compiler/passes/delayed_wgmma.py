@@ -87,8 +87,8 @@ def always(build: Builder) -> ir.Value:
 
 def keep_reductions_ahead(loop: Loop, delayed: Delayed, live: Sequence[int], condition: ir.Value) -> bool:
     """Put the reductions that the left operand of a delayed wgmma depends on, and what they are made of, into a branch on `condition`,
-    which is `always` true. ptxas does not move the wait for the wgmma, which comes behind, up past the end of a branch: the reductions run while
-    the wgmma does. Return whether that was done: not where more than the reductions' results would have to leave the branch."""
+    which is `always` true. ptxas does not move the wait for the wgmma, which comes behind, up past the end of a branch: the reductions run
+    while the wgmma does. Return whether that was done: not where more than the reductions' results would have to leave the branch."""
     maps = _maps(loop, delayed, live)
     if not maps:
         return False
