@@ -193,7 +193,7 @@ def test_attention_is_made_of_roles(d, block, causal):
     kernel, ptx = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
     assert_specialized(kernel, ptx)
     loop = loop_of(ptx)
-    assert re.findall(r"barrier\.(\w+)\.aligned", loop) == (["sync", "arrive"] if d == 64 else []), "turns where exponentials bound it"
+    assert re.findall(r"barrier\.(\w+)\.aligned", loop) == []
     assert "bar.sync" not in loop and loop.count("mbarrier.try_wait.parity") == 2 and loop.count("mbarrier.arrive") == 2
     products = [m.start() for m in re.finditer(rf"wgmma.mma_async.sync.aligned.m64n(?:{d}|{block})k16", loop)]
     assert len(products) == d // 16 + block // 16
