@@ -296,7 +296,7 @@ def _site(op: ir.Operation, num_warps: int) -> Site | None:
         delayed,
         ahead if delayed else set(),
         not delayed and carries_accumulators(loop),
-        _turns(loop, num_warps) if delayed else 0,
+        0,
     )
 
 
