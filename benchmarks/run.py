@@ -1,6 +1,6 @@
 """The benchmark suite, beside Triton and the vendor's libraries: every result is checked, then all contenders are timed in turns.
 
-    run.py [GROUP ...] [--out DIR] [--name NAME] [--quick] [--list]
+    run.py [GROUP ...] [--only TEXT] [--quick] [--out DIR] [--name NAME] [--list]
 
 Writes DIR/NAME.json as it goes, then what `report.py` makes of all such files in DIR: table.md and, with matplotlib, a plot for each group.
 Each implementation runs the same kernels of `benchmarks/kernels*.py` and picks the best of the same short lists of configurations; both
@@ -28,7 +28,7 @@ from suite.precompile import precompile
 from suite.progress import Progress
 
 #: Seconds without a word after which the process that uses the GPU is taken for hung.
-_PATIENCE = 60
+_PATIENCE = 30
 _FOLDER = Path(__file__).parent
 
 
@@ -115,6 +115,7 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)} (default: all)")
     parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results/DATE)")
     parser.add_argument("--name", default="results", help="name of the file with the results")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose names contain this")
     parser.add_argument("--quick", action="store_true", help="only some cases of each group")
     parser.add_argument("--implementations", default=",".join(IMPLEMENTATIONS), help="separated by commas (default: %(default)s)")
     parser.add_argument("--jobs", type=int, help="processes that compile (default: one for each core)")
@@ -123,7 +124,7 @@ def main() -> None:
     unknown = set(options.groups) - set(GROUPS)
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}. The groups are {', '.join(GROUPS)}")
-    cases = selected(options.groups, options.quick)
+    cases = selected(options.groups, options.quick, options.only)
     if options.list:
         print("\n".join(f"{CASES[i].group}: {CASES[i].name}" for i in cases))
         return

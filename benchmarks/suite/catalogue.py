@@ -9,6 +9,10 @@ CASES: list[Case] = [*gemm.CASES, *attention.CASES, *memory.CASES]
 GROUPS: list[str] = list(dict.fromkeys(case.group for case in CASES))
 
 
-def selected(groups: list[str], quick: bool) -> list[int]:
-    """The numbers of the cases of these groups (none: of all), with `quick` only of those for a short run."""
-    return [i for i, case in enumerate(CASES) if (not groups or case.group in groups) and (case.quick or not quick)]
+def selected(groups: list[str], quick: bool, text: str = "") -> list[int]:
+    """The numbers of the cases of these groups (none: of all) whose names contain a text, with `quick` only of those for a short run."""
+    return [
+        i
+        for i, case in enumerate(CASES)
+        if (not groups or case.group in groups) and (case.quick or not quick) and text in f"{case.group} {case.name}"
+    ]
