@@ -16,7 +16,7 @@ from tilewright.compiler.layouts import LinearLayout, shape_ops
 
 from . import linear, vectors, warps
 from .context import LoweringContext
-from .reduce import Combine, axis_mask, choose, lane_bit, steps, warps_in_order
+from .reduce import Combine, axis_mask, choose, commutes, lane_bit, steps, warps_in_order
 from .registry import rule
 
 Vectors = list[ir.Value]
@@ -53,7 +53,7 @@ class Scan:
     def __init__(self, ctx: LoweringContext, op: ir.Operation, layout: LinearLayout, values: Vectors) -> None:
         self.ctx, self.op, self.layout = ctx, op, layout
         self.reverse = "reverse" in op.attributes
-        self.combine = Combine(ctx, op)
+        self.combine, self.commutes = Combine(ctx, op), commutes(op)
         self.prefix = list(values)
         self.total = list(values)
         self.blocks = list(range(layout.in_size("register")))
@@ -96,7 +96,9 @@ class Scan:
         """Merge the blocks that lie in lanes that differ in one bit."""
         other = [warps.shuffle_xor(self.ctx, v, 1 << bit) for v in self.total]
         late = lane_bit(self.ctx, bit, not self.reverse)
-        first, second = choose(self.ctx, late, other, self.total), choose(self.ctx, late, self.total, other)
+        first, second = other, self.total
+        if not self.commutes:
+            first, second = choose(self.ctx, late, other, self.total), choose(self.ctx, late, self.total, other)
         self.add_carry(other, late)
         self.total = self.combine(first, second)
 
