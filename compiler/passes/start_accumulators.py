@@ -27,9 +27,14 @@ def start_accumulators(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     for loop in collect(module, "scf.for"):
         if _is_sure_to_run(loop) and "unsignedCmp" not in loop.attributes:
-            for number, init in enumerate(list(loop.operands)[_FIRST_INIT:]):
-                if is_zero(init):
-                    _start(loop, number)
+            start_from_nothing(loop)
+
+
+def start_from_nothing(loop: ir.Operation) -> None:
+    """Rewrite the accumulators of a loop that is sure to run."""
+    for number, init in enumerate(list(loop.operands)[_FIRST_INIT:]):
+        if is_zero(init):
+            _start(loop, number)
 
 
 def _is_sure_to_run(loop: ir.Operation) -> bool:

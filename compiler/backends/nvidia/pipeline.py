@@ -59,6 +59,7 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-overlap-wgmma",
         "tilegpu-version-masks",
+        "tilegpu-defer-stores",
         "tilegpu-start-accumulators",
         "loop-invariant-code-motion",
         "canonicalize",

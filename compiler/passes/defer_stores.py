@@ -1,0 +1,242 @@
+"""`tilegpu-defer-stores`: a consumer stores a tile while the first products of its next tile run.
+
+Before: `tilegpu-warp-specialize`, `tilegpu-stage-stores` and `tilegpu-overlap-wgmma` have run. In a role, a loop over tiles holds a loop
+that leaves wgmmas in flight from one iteration to the next, and stores behind it:
+
+    for tile …:                                    for tile … iter_args(done, last):
+        acc = if it runs:                              issue the first products
+            for k … iter_args(acc):                    if there was a tile: store done at the place of last
+                wait for blocks                        wgmma_wait num = 1, release
+                wgmma                                  for k … iter_args(acc):              the other products
+                wgmma_wait num = 1, release                …
+            wgmma_wait num = 0, release                wgmma_wait num = 0, release
+        done = fp_to_fp acc                            done' = fp_to_fp acc, last' = tile
+        store done at the place of tile            if there was a tile: store done at the place of last
+
+After: as on the right. The first products are those of up to two iterations: a loop like the old one, without its waits. What is stored
+waits in registers, where it must fit beside the accumulators; staging it, which keeps no matrix unit busy, goes on beside wgmmas, and so
+does the computation of scalars that only the store needs. Where the inner loop does not run at all, for any tile, a copy of the old loop
+does the work.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from tilewright.compiler.analysis.loop_slice import Loop, is_cheap
+from tilewright.compiler.analysis.tree import key
+from tilewright.compiler.encoding import layout_of
+from tilewright.compiler.layouts import element_count
+
+from .building import Builder, Values, collect, defining
+from .registry import register
+from .rings import SGT, SLT, compare
+from .start_accumulators import start_from_nothing
+
+#: 32-bit registers of a thread that accumulators and the tile before may take: of 240, the rest is for addresses.
+_MAX_REGISTERS = 200
+_FIRST_INIT = 3
+_STORING = frozenset(
+    {"tilegpu.slot", "tilegpu.local_store", "tilegpu.fence_async", "tilegpu.tma_store", "tilegpu.tma_reduce", "tilegpu.tma_store_wait"}
+)
+_SHAPES = frozenset({"tile.reshape", "tile.trans", "tile.split"})
+
+
+@register("tilegpu-defer-stores", only_for=("tile.descriptor_store", "tile.descriptor_reduce", "tilegpu.tma_store"))
+def defer_stores(module: ir.Operation) -> None:
+    """Run on a module; see the file's docstring."""
+    for roles in collect(module, "tilegpu.warp_specialize"):
+        for tiles in [op for op in collect(roles, "scf.for") if op.parent.operation == roles]:
+            deferral = _Deferral(tiles)
+            if deferral.is_possible():
+                deferral.run()
+
+
+class _Deferral:
+    """The rewriting of one loop over tiles."""
+
+    def __init__(self, tiles: ir.Operation):
+        self.tiles = tiles
+        self.loop = Loop(tiles)
+        *self.body, self.end = self.loop.ops
+        sites = [op for op in self.body if op.name == "scf.if" and _products(op) is not None]
+        self.site = sites[0] if len(sites) == 1 else None
+        self.allocs: list[ir.Operation] = []
+        self.stores: list[ir.Operation] = []
+        #: What the stores need of the rest.
+        self.crossing: list[ir.Value] = []
+
+    def is_possible(self) -> bool:
+        """Whether the loop has the form above; find its parts."""
+        if self.site is None or "unsignedCmp" in self.tiles.attributes or not self._products_are_alike():
+            return False
+        at = self.body.index(self.site)
+        head, tail = self.body[:at], self.body[at + 1 :]
+        if not all(_is_pure(op) for op in head) or not any(op.name == "tilegpu.tma_store_wait" for op in tail):
+            return False
+        for op in tail:
+            if op.name == "tilegpu.local_alloc":
+                self.allocs.append(op)
+            elif op.name in _STORING or (_is_pure(op) and not any(_is_tensor(r) for r in op.results)):
+                self.stores.append(op)
+            elif not _is_pure(op):
+                return False
+        if any(op.name == "tilegpu.tma_store_wait" and "read" not in op.attributes for op in self.stores):
+            return False  # memory that is read back
+        inside = {key(op) for op in (*self.stores, *self.allocs)}
+        if any(key(use.owner.operation) not in inside for op in self.stores for r in op.results for use in r.uses):
+            return False
+        self.stores = self._only_for_stores(head, inside) + self.stores
+        own = {key(op) for op in self.body} - inside - {key(op) for op in self.stores}
+        for value in dict.fromkeys(v for op in self.stores for v in op.operands):
+            op = defining(value)
+            if (value.owner == self.loop.block) if op is None else (key(op) in own):
+                self.crossing.append(value)
+        return sum(map(_registers, (*self.site.results, *self.crossing))) <= _MAX_REGISTERS
+
+    def _products_are_alike(self) -> bool:
+        """Whether the products of a tile depend on nothing that the tile computes, but on what the tile before leaves."""
+        own = {key(op) for op in self.body} | {key(self.site)}
+        products = _products(self.site)
+        values = [*products.operands, *(v for op in Loop(products).ops for v in op.operands)]
+        return all(v != self.loop.iv if (op := defining(v)) is None else key(op) not in own for v in values)
+
+    @staticmethod
+    def _only_for_stores(head: list[ir.Operation], inside: set[int]) -> list[ir.Operation]:
+        """Return the scalars in front of the products that only the stores need."""
+        users, out = set(inside), []
+        for op in reversed(head):
+            if not any(_is_tensor(r) for r in op.results) and all(key(use.owner.operation) in users for r in op.results for use in r.uses):
+                users.add(key(op))
+                out.insert(0, op)
+        return out
+
+    def run(self) -> None:
+        """Do it."""
+        before = Builder.before(self.tiles)
+        for op in self.allocs:
+            op.move_before(self.tiles)
+            self.body.remove(op)
+        products = Loop(_products(self.site))
+        have_products = compare(before, SLT, products.lower, products.upper)
+        branch = before.op("scf.if", [r.type for r in self.tiles.results], [have_products], regions=2)
+        runs, skips = (Builder(ir.InsertionPoint(region.blocks.append()), self.tiles.location) for region in branch.regions)
+        skips.op("scf.yield", [], list(self.tiles.clone(ip=skips.ip).results))
+        runs.op("scf.yield", [], self._pipelined(runs, products))
+        for old, result in zip(self.tiles.results, branch.results, strict=True):
+            old.replace_all_uses_with(result)
+        self.tiles.erase()
+
+    def _pipelined(self, build: Builder, products: Loop) -> list[ir.Value]:
+        """Build the new loop and the last stores; return the results of the old loop."""
+        old = self.loop
+        second = build.binary("arith.addi", products.lower, products.step)
+        ahead = build.binary("arith.minsi", build.binary("arith.addi", second, products.step), products.upper)
+        two = compare(build, SLT, second, products.upper)
+        inits = [*old.inits, *(_nothing(build, v.type) for v in self.crossing)]
+        types = [v.type for v in inits]
+        attributes = {name: self.tiles.attributes[name] for name in self.tiles.attributes}
+        new = build.op("scf.for", types, [old.lower, old.upper, old.step, *inits], attributes, regions=1)
+        block = new.regions[0].blocks.append(old.iv.type, *types, arg_locs=[self.tiles.location] * (len(types) + 1))
+        iv, *args = block.arguments
+        places = dict(zip(old.args, args, strict=False))
+        inside = Builder(ir.InsertionPoint(block), new.location)
+        first = self._issue(inside, products, ahead, places)
+        self._store_if(inside, compare(inside, SGT, iv, old.lower), args[len(old.args) :])
+        self._release(inside, products, two, places)
+        for argument, replacement in zip(old.block.arguments, block.arguments, strict=False):
+            self.crossing = [replacement if v == argument else v for v in self.crossing]
+            argument.replace_all_uses_with(replacement)
+        for op in self.body:
+            block.append(op)
+        self._take_over(products, ahead, first)
+        inside.op("scf.yield", [], [*self.end.operands, *self.crossing])
+        self._store_if(build, compare(build, SLT, old.lower, old.upper), list(new.results)[len(old.args) :])
+        for op in reversed(self.stores):
+            op.erase()
+        return list(new.results)[: len(old.args)]
+
+    def _store_if(self, build: Builder, condition: ir.Value, values: list[ir.Value]) -> None:
+        """Repeat the stores on other values of what crosses, where `condition` holds."""
+        branch = build.op("scf.if", [], [condition], regions=2)
+        inside = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), build.loc)
+        scope: Values = dict(zip(self.crossing, values, strict=True))
+        for op in self.stores:
+            inside.clone(op, scope)
+        inside.op("scf.yield", [], [])
+
+    def _issue(self, build: Builder, products: Loop, upper: ir.Value, places: Values) -> list[ir.Value]:
+        """Repeat the loop of the products up to `upper`, but for the waits and what follows from them; return its results."""
+        inits = [places.get(v, v) for v in products.inits]
+        types = [v.type for v in inits]
+        new = build.op("scf.for", types, [products.lower, upper, products.step, *inits], regions=1)
+        block = new.regions[0].blocks.append(products.iv.type, *types, arg_locs=[products.op.location] * (len(types) + 1))
+        inside = Builder(ir.InsertionPoint(block), products.op.location)
+        values: Values = dict(zip((products.iv, *products.args), block.arguments, strict=True))
+        for op in products.ops[:-1]:
+            if op.name != "tilegpu.wgmma_wait" and not _is_release(op):
+                inside.clone(op, values)
+        inside.op("scf.yield", [], [values.get(v, v) for v in products.yields])
+        start_from_nothing(new)
+        return list(new.results)
+
+    def _release(self, build: Builder, products: Loop, condition: ir.Value, places: Values) -> None:
+        """Release the blocks of the first products, where those of the second iteration were issued as well: as that one would have."""
+        build.op("tilegpu.wgmma_wait", [], [], {"num": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)})
+        starts = dict(zip(products.args, products.inits, strict=True))
+        values: Values = {}
+        for argument, value in zip(products.args, products.yields, strict=True):
+            start = starts.get(value, value)
+            values[argument] = places.get(start, start)
+        for op in filter(_is_release, products.ops):
+            place = build.clone(defining(op.operands[0]), values)
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            build.op(op.name, [], [place.results[0], condition], attributes)
+
+    def _take_over(self, products: Loop, lower: ir.Value, waiting: list[ir.Value]) -> None:
+        """Let the loop of the products go on where the first ones stop, outside of its branch, since it is sure to have run."""
+        products.op.operands[0] = lower
+        for i, value in enumerate(waiting):
+            products.op.operands[_FIRST_INIT + i] = value
+        *ops, end = (o.operation for o in self.site.regions[0].blocks[0].operations)
+        for op in ops:
+            op.move_before(self.site)
+        for result, value in zip(self.site.results, end.operands, strict=True):
+            result.replace_all_uses_with(value)
+            self.crossing = [value if v == result else v for v in self.crossing]
+        self.site.erase()
+
+
+def _products(branch: ir.Operation) -> ir.Operation | None:
+    """Return the loop in the first region of a branch that leaves wgmmas in flight from one iteration to the next, if it is alone there."""
+    loops = [o.operation for o in branch.regions[0].blocks[0].operations if o.operation.regions]
+    if len(loops) != 1 or loops[0].name != "scf.for" or len(branch.regions[1].blocks) != 1:
+        return None
+    ops = [o.operation for o in loops[0].regions[0].blocks[0].operations]
+    names = [(op.name, len(op.results)) for op in ops]
+    in_flight = ("tilegpu.wgmma", 1) in names and ("tilegpu.wgmma_wait", 0) in names
+    return loops[0] if in_flight and not any(op.regions for op in ops) else None
+
+
+def _is_release(op: ir.Operation) -> bool:
+    """Whether an operation of such a loop gives the blocks of the iteration before back, if there was one."""
+    return op.name == "tilegpu.mbarrier_arrive" and len(op.operands) > 1
+
+
+def _is_pure(op: ir.Operation) -> bool:
+    return is_cheap(op.name) or op.name in _SHAPES or op.name == "tilegpu.convert_layout"
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def _nothing(build: Builder, type_: ir.Type) -> ir.Value:
+    return build.value("ub.poison", type_, [], {"value": ir.Attribute.parse("#ub.poison")})
+
+
+def _registers(value: ir.Value) -> int:
+    """Return the 32-bit registers of a thread that a value takes."""
+    if not _is_tensor(value):
+        return 1
+    return -(-element_count(layout_of(value.type)) * value.type.element_type.width // 32)
