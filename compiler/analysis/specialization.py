@@ -13,8 +13,8 @@ from operator import or_
 
 from mlir import ir
 
-from tilewright.compiler.encoding import shared_of
-from tilewright.compiler.layouts import SharedLayout
+from tilewright.compiler.encoding import layout_of, shared_of
+from tilewright.compiler.layouts import SharedLayout, element_count
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.compiler.lowering.scratch import scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_bytes
@@ -43,12 +43,15 @@ _EXPONENTIALS = frozenset({"math.exp", "math.exp2"})
 #: Cycles in which a multiprocessor does an exponential for each thread of a warpgroup, and up to which part of the products' time they
 #: disappear beside these by themselves.
 _EXP_CYCLES, _MOST_HIDDEN = 8, 0.75
-#: Without a word from the user: bytes that an iteration must copy for the handing over to be small beside it.
+#: Without a word from the user: bytes that an iteration must copy, and 32-bit registers of a thread that its products must fill, for the
+#: handing over to be small beside them. With fewer registers, several CTAs on a multiprocessor serve as well.
 _MIN_BYTES = 16 * 1024
+_MIN_REGISTERS = 64
 _SLOT_ALIGNMENT = 1024
-#: Roles with all registers of a multiprocessor have its shared memory to themselves: rings for accumulations get more slots than the
-#: `num_stages` asked for, up to these bytes.
+#: Roles that leave no registers for a second CTA have the shared memory of the multiprocessor to themselves: rings for accumulations get
+#: more slots than the `num_stages` asked for, up to these bytes.
 _FULL_RING_BYTES = 193 * 1024
+_EXCLUSIVE_REGISTERS = 128
 
 
 @dataclass
@@ -158,7 +161,7 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
     needed = _Slicer(ops).run(sites)
     if needed is None:
         return None
-    slots = _slots(sites, ops, num_stages, shared_limit)
+    slots = _slots(sites, ops, num_stages, shared_limit, _is_exclusive(sites, num_warps))
     return None if slots < 2 else Specialization(sites, needed, slots)
 
 
@@ -186,14 +189,27 @@ def _request(op: ir.Operation) -> bool | None:
 def _pays(site: Site) -> bool:
     """Whether an iteration is worth the handing over, and all that it copies is copied by the producer."""
     loads = [p for p, name in enumerate(site.loop.names) if name == _LOAD or (name == "tile.load" and _is_tensor(site.loop.ops[p]))]
-    return site.slot_bytes >= _MIN_BYTES and len(loads) == sum(len(g.blocks) for g in site.groups)
+    if len(loads) != sum(len(g.blocks) for g in site.groups):
+        return False
+    return site.slot_bytes >= _MIN_BYTES and _product_registers(site) >= _MIN_REGISTERS
+
+
+def _product_registers(site: Site) -> int:
+    """Return the 32-bit registers of a thread that the results of a site's wgmmas take."""
+    types = [site.loop.ops[p].results[0].type for p in issues(site.loop)]
+    return sum(element_count(layout_of(t)) * t.element_type.width // 32 for t in types)
+
+
+def _is_exclusive(sites: list[Site], num_warps: int) -> bool:
+    """Whether a CTA takes so many registers that a second one has no room beside it."""
+    return num_warps > PRODUCER_WARPS or max(map(_product_registers, sites)) >= _EXCLUSIVE_REGISTERS
 
 
 def _is_tensor(op: ir.Operation) -> bool:
     return isinstance(op.results[0].type, ir.RankedTensorType)
 
 
-def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int) -> int:
+def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int, exclusive: bool) -> int:
     """Return for how many slots of the rings there is room beside all else that the kernel may hold in shared memory."""
     staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks}
     other = _other_bytes(ops, staged)
@@ -202,7 +218,7 @@ def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_l
     per_slot = sum(site.slot_bytes + 16 * len(site.groups) for site in rings.values())
     requests = [ir.IntegerAttr(s.loop.op.attributes["tile.num_stages"]).value for s in sites if "tile.num_stages" in s.loop.op.attributes]
     asked = max(requests, default=num_stages)
-    if all(site.in_flight for site in sites):
+    if exclusive and all(site.in_flight for site in sites):
         asked = max(asked, _FULL_RING_BYTES // per_slot)
     return min(asked, (shared_limit - other - scratch - _SLOT_ALIGNMENT) // per_slot)
 

@@ -33,8 +33,9 @@ from .registry import register
 from .rings import SGT, SLT, compare
 from .start_accumulators import start_from_nothing
 
-#: 32-bit registers of a thread that accumulators and the tile before may take: of 240, the rest is for addresses.
-_MAX_REGISTERS = 200
+#: Registers of a thread for all but the accumulators and the tile before, and all that it has where roles do not say so.
+_OTHER_REGISTERS = 40
+_ALL_REGISTERS = 255
 _FIRST_INIT = 3
 _STORING = frozenset(
     {"tilegpu.slot", "tilegpu.local_store", "tilegpu.fence_async", "tilegpu.tma_store", "tilegpu.tma_reduce", "tilegpu.tma_store_wait"}
@@ -47,7 +48,8 @@ def defer_stores(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     for roles in collect(module, "tilegpu.warp_specialize"):
         for tiles in [op for op in collect(roles, "scf.for") if op.parent.operation == roles]:
-            deferral = _Deferral(tiles)
+            registers = ir.DenseI32ArrayAttr(roles.attributes["registers"])[0] or _ALL_REGISTERS
+            deferral = _Deferral(tiles, registers - _OTHER_REGISTERS)
             if deferral.is_possible():
                 deferral.run()
 
@@ -55,8 +57,9 @@ def defer_stores(module: ir.Operation) -> None:
 class _Deferral:
     """The rewriting of one loop over tiles."""
 
-    def __init__(self, tiles: ir.Operation):
+    def __init__(self, tiles: ir.Operation, registers: int):
         self.tiles = tiles
+        self.registers = registers
         self.loop = Loop(tiles)
         *self.body, self.end = self.loop.ops
         sites = [op for op in self.body if op.name == "scf.if" and _products(op) is not None]
@@ -92,7 +95,7 @@ class _Deferral:
             op = defining(value)
             if (value.owner == self.loop.block) if op is None else (key(op) in own):
                 self.crossing.append(value)
-        return sum(map(_registers, (*self.site.results, *self.crossing))) <= _MAX_REGISTERS
+        return sum(map(_registers, (*self.site.results, *self.crossing))) <= self.registers
 
     def _products_are_alike(self) -> bool:
         """Whether the products of a tile depend on nothing that the tile computes, but on what the tile before leaves."""

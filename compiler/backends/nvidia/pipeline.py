@@ -72,7 +72,7 @@ def _warp_specialize(options: NvidiaOptions) -> list[Entry]:
     if options.capability != 90:
         return []
     limit = ARCHS[options.capability].max_shared
-    return [("tilegpu-warp-specialize", {"num_stages": options.num_stages, "shared_limit": limit})]
+    return [("tilegpu-warp-specialize", {"num_stages": options.num_stages, "shared_limit": limit, "automatic": True})]
 
 
 def llir(options: NvidiaOptions) -> list[Entry]:
