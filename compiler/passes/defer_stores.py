@@ -11,12 +11,11 @@ that leaves wgmmas in flight from one iteration to the next, and stores behind i
                 wgmma_wait num = 1, release                …
             wgmma_wait num = 0, release                wgmma_wait num = 0, release
         done = fp_to_fp acc                            done' = fp_to_fp acc, last' = tile
-        store done at the place of tile            if there was a tile: store done at the place of last
+        store done at the place of tile            for tile from last on …: store done at the place of tile
 
 After: as on the right. The first products are those of up to two iterations: a loop like the old one, without its waits. What is stored
 waits in registers, where it must fit beside the accumulators; staging it, which keeps no matrix unit busy, goes on beside wgmmas, and so
-does the computation of scalars that only the store needs. Where the inner loop does not run at all, for any tile, a copy of the old loop
-does the work.
+does the computation of scalars that only the store needs. Where the inner loop does not run, for any tile, the last loop stores them all.
 """
 
 from __future__ import annotations
@@ -95,6 +94,9 @@ class _Deferral:
             op = defining(value)
             if (value.owner == self.loop.block) if op is None else (key(op) in own):
                 self.crossing.append(value)
+        if any(not _is_tensor(v) and v != self.loop.iv for v in self.crossing):
+            return False
+        self.crossing = [v for v in self.crossing if _is_tensor(v)]
         return sum(map(_registers, (*self.site.results, *self.crossing))) <= self.registers
 
     def _products_are_alike(self) -> bool:
@@ -122,51 +124,68 @@ class _Deferral:
             self.body.remove(op)
         products = Loop(_products(self.site))
         have_products = compare(before, SLT, products.lower, products.upper)
-        branch = before.op("scf.if", [r.type for r in self.tiles.results], [have_products], regions=2)
+        types = [r.type for r in self.tiles.results] + [v.type for v in self.crossing] + [self.loop.iv.type]
+        branch = before.op("scf.if", types, [have_products], regions=2)
         runs, skips = (Builder(ir.InsertionPoint(region.blocks.append()), self.tiles.location) for region in branch.regions)
-        skips.op("scf.yield", [], list(self.tiles.clone(ip=skips.ip).results))
-        runs.op("scf.yield", [], self._pipelined(runs, products))
-        for old, result in zip(self.tiles.results, branch.results, strict=True):
+        skips.op("scf.yield", [], [*self.loop.inits, *self._without_products(skips), self.loop.lower])
+        iv = self.loop.iv
+        new = self._pipelined(runs, products)
+        runs.op("scf.yield", [], list(new.results))
+        *results, last = branch.results
+        rest = before.op("scf.for", [], [last, self.loop.upper, self.loop.step], regions=1)
+        block = rest.regions[0].blocks.append(iv.type, arg_locs=[rest.location])
+        inside = Builder(ir.InsertionPoint(block), rest.location)
+        self._store(inside, block.arguments[0], results[len(self.loop.inits) :])
+        inside.op("scf.yield", [], [])
+        for old, result in zip(self.tiles.results, results, strict=False):
             old.replace_all_uses_with(result)
+        for op in reversed(self.stores):
+            op.erase()
         self.tiles.erase()
 
-    def _pipelined(self, build: Builder, products: Loop) -> list[ir.Value]:
-        """Build the new loop and the last stores; return the results of the old loop."""
+    def _without_products(self, build: Builder) -> list[ir.Value]:
+        """Return what crosses where there are no products."""
+        end = self.site.regions[1].blocks[0].operations
+        values: Values = dict(zip(self.site.results, end[len(end) - 1].operation.operands, strict=True))
+        for op in self.body[self.body.index(self.site) + 1 :]:
+            if op not in self.stores:
+                build.clone(op, values)
+        return [values[v] for v in self.crossing]
+
+    def _pipelined(self, build: Builder, products: Loop) -> ir.Operation:
+        """Build the new loop; its last results are what the last tile leaves to be stored, and that tile."""
         old = self.loop
         second = build.binary("arith.addi", products.lower, products.step)
         ahead = build.binary("arith.minsi", build.binary("arith.addi", second, products.step), products.upper)
         two = compare(build, SLT, second, products.upper)
-        inits = [*old.inits, *(_nothing(build, v.type) for v in self.crossing)]
+        inits = [*old.inits, *(_nothing(build, v.type) for v in self.crossing), old.lower]
         types = [v.type for v in inits]
         attributes = {name: self.tiles.attributes[name] for name in self.tiles.attributes}
         new = build.op("scf.for", types, [old.lower, old.upper, old.step, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(old.iv.type, *types, arg_locs=[self.tiles.location] * (len(types) + 1))
-        iv, *args = block.arguments
+        iv, *args, last = block.arguments
         places = dict(zip(old.args, args, strict=False))
         inside = Builder(ir.InsertionPoint(block), new.location)
         first = self._issue(inside, products, ahead, places)
-        self._store_if(inside, compare(inside, SGT, iv, old.lower), args[len(old.args) :])
+        branch = inside.op("scf.if", [], [compare(inside, SGT, iv, old.lower)], regions=2)
+        again = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), new.location)
+        self._store(again, last, args[len(old.args) :])
+        again.op("scf.yield", [], [])
         self._release(inside, products, two, places)
-        for argument, replacement in zip(old.block.arguments, block.arguments, strict=False):
-            self.crossing = [replacement if v == argument else v for v in self.crossing]
-            argument.replace_all_uses_with(replacement)
         for op in self.body:
-            block.append(op)
+            if op not in self.stores:
+                block.append(op)
+        for argument, replacement in zip(old.args, args, strict=False):
+            argument.replace_all_uses_with(replacement)
         self._take_over(products, ahead, first)
-        inside.op("scf.yield", [], [*self.end.operands, *self.crossing])
-        self._store_if(build, compare(build, SLT, old.lower, old.upper), list(new.results)[len(old.args) :])
-        for op in reversed(self.stores):
-            op.erase()
-        return list(new.results)[: len(old.args)]
+        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, iv])
+        return new
 
-    def _store_if(self, build: Builder, condition: ir.Value, values: list[ir.Value]) -> None:
-        """Repeat the stores on other values of what crosses, where `condition` holds."""
-        branch = build.op("scf.if", [], [condition], regions=2)
-        inside = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), build.loc)
-        scope: Values = dict(zip(self.crossing, values, strict=True))
+    def _store(self, build: Builder, tile: ir.Value, values: list[ir.Value]) -> None:
+        """Repeat the stores for another tile and other values of what crosses."""
+        scope: Values = {self.loop.iv: tile, **dict(zip(self.crossing, values, strict=True))}
         for op in self.stores:
-            inside.clone(op, scope)
-        inside.op("scf.yield", [], [])
+            build.clone(op, scope)
 
     def _issue(self, build: Builder, products: Loop, upper: ir.Value, places: Values) -> list[ir.Value]:
         """Repeat the loop of the products up to `upper`, but for the waits and what follows from them; return its results."""

@@ -117,12 +117,15 @@ class Event:
 class Summary:
     """What one pass through some events does to whatever state they start in.
 
-    `left`: what it leaves behind. `reads`, `writes`: accesses that nothing inside orders against those before. `waits`: kinds of its waits.
+    `left`: what it leaves behind. `reads`, `writes`, and the `own` ones of warpgroups: accesses that no barrier inside orders against those
+    before. `waits`: kinds of its waits.
     """
 
     left: State = field(default_factory=State)
     reads: set[Interval] = field(default_factory=set)
     writes: set[Interval] = field(default_factory=set)
+    own_reads: set[Interval] = field(default_factory=set)
+    own_writes: set[Interval] = field(default_factory=set)
     waits: set[str] = field(default_factory=set)
     ordered: bool = False
     """A barrier is sure to have been passed."""
@@ -323,8 +326,8 @@ def _check(
         place((op, True))
         state.warpgroup_barrier()
     if summary is not None and not summary.ordered:
-        summary.reads.update(reads)
-        summary.writes.update(writes)
+        (summary.own_reads if own else summary.reads).update(reads)
+        (summary.own_writes if own else summary.writes).update(writes)
 
 
 def _barrier(op: ir.Operation, state: State, place: Place, summary: Summary | None) -> None:
@@ -419,6 +422,7 @@ def _run_loop(event: Event, state: State, place: Place, summary: Summary | None)
     """A barrier that only accesses before the loop ask for goes in front of it; then the body runs as in any iteration."""
     inside = event.summary
     _check(event.op, inside.reads, inside.writes, state, place, summary)
+    _check(event.op, inside.own_reads, inside.own_writes, state, place, summary, True)
     if summary is not None:
         summary.waits |= inside.waits
     # What an iteration may start in: what came before the loop, or what the last iteration left, with what its waits ended.

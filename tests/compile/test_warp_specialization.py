@@ -178,11 +178,13 @@ def test_gemm_is_made_of_roles(width, stages, slots, pieces):
     kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=stages)
     assert_specialized(kernel, ptx)
     assert len(re.findall(r"mbarrier\.init\.shared::cta\.b64 \[%r\d+\+\d+\], 2;", ptx)) == slots
-    assert ptx.count("stmatrix.sync.aligned.m8n8.x4") == width // 16 and ptx.count("cp.async.bulk.commit_group") == pieces
-    assert ptx.count("cp.async.bulk.tensor.2d.global") == width // 64, "boxes of 64 rows and 64 columns, of each warpgroup"
-    assert ptx.count("wgmma.mma_async") == 4 and ptx.count("mbarrier::complete_tx::bytes") == 2
-    assert ptx.count("mbarrier.try_wait.parity") == 2 and ptx.count("mbarrier.arrive.shared") == 2
-    assert len(re.findall(r"bar\.sync\s+%r\d+, 128;", ptx)) == 2 * pieces, "of each warpgroup, around its part of the staging buffer"
+    # Stores stand behind the next tile's first products, and behind the last tile.
+    assert ptx.count("stmatrix.sync.aligned.m8n8.x4") == 2 * width // 16 and ptx.count("cp.async.bulk.commit_group") == 2 * pieces
+    assert ptx.count("cp.async.bulk.tensor.2d.global") == 2 * width // 64, "boxes of 64 rows and 64 columns, of each warpgroup"
+    # The first products of a tile, and the others.
+    assert ptx.count("wgmma.mma_async") == 8 and ptx.count("mbarrier::complete_tx::bytes") == 2
+    assert ptx.count("mbarrier.try_wait.parity") == 3 and ptx.count("mbarrier.arrive.shared") == 3
+    assert len(re.findall(r"bar\.sync\s+%r\d+, 128;", ptx)) == 4 * pieces + 1, "of each warpgroup, around its part of the staging buffer"
     assert not re.findall(r"bar\.sync\s+\d+, 256;", ptx)
     assert ".minnctapersm 1" in ptx and ".reqntid 384" in ptx
 
@@ -232,7 +234,12 @@ def test_kernels_without_roles(options):
     assert "warp_specialize" not in str(module).replace("tile.warp_specialize", "")
 
 
-def test_false_forbids():
-    constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": False}
-    module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, num_warps=8)
-    assert "tilegpu.warp_specialize" not in str(module)
+@pytest.mark.parametrize(
+    ("asked", "width", "warps", "roles"),
+    [(None, 128, 8, True), (None, 128, 4, True), (None, 32, 8, False), (True, 32, 8, True), (False, 256, 8, False)],
+)
+def test_roles_are_chosen(asked, width, warps, roles):
+    """By the registers that products fill, where the user says nothing."""
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 2, "WS": asked}
+    module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, num_warps=warps)
+    assert ("tilegpu.warp_specialize(" in str(module)) == roles

@@ -1,0 +1,80 @@
+// RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},tilegpu-stage-stores,tilegpu-overlap-wgmma,tilegpu-defer-stores,canonicalize,cse | filecheck %s
+
+// The first products of a tile are issued before the last tile is stored; the loop goes on from the third. What is stored is carried in
+// registers, with the number of its tile. Without products, all tiles are stored by the last loop.
+
+#acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
+#load = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
+#load_b = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
+#a = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
+#b = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+#bt = #tilegpu.shared<offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
+
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
+  // CHECK-LABEL: func.func @gemm
+  // CHECK: tilegpu.warp_specialize
+  // CHECK: %[[STAGED:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16
+  // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[STEPS:.*]], %c0_i32
+  // CHECK: %[[LEFT:.*]]:2 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32)
+  // CHECK: %[[AHEAD:.*]] = arith.minsi %[[STEPS]], %c2_i32
+  // CHECK: %[[TWO:.*]] = arith.cmpi sgt, %[[STEPS]], %c1_i32
+  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:.*]] = %c0_i32, %{{.*}} = %c0_i32, %[[DONE:.*]] = %{{.*}}, %[[LAST:.*]] = %[[FIRST]])
+  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %{{.*}} = %[[SLOT]]
+  // CHECK: tilegpu.mbarrier_wait
+  // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
+  // CHECK: tilegpu.wgmma %{{.*}}, %[[SUM]] use_acc = %[[AGAIN]]
+  // CHECK-NOT: tilegpu.wgmma_wait
+  // CHECK-NOT: tilegpu.mbarrier_arrive
+  // CHECK: scf.yield
+  // CHECK: %[[BEFORE:.*]] = arith.cmpi sgt, %[[T]], %[[FIRST]]
+  // CHECK-NEXT: scf.if %[[BEFORE]] {
+  // CHECK: %[[ROW:.*]] = arith.muli %[[LAST]]
+  // CHECK: tilegpu.tma_store_wait num = 0 read
+  // CHECK-NEXT: tilegpu.local_store %[[DONE]], %[[STAGED]] {tilegpu.each_warpgroup = 64 : i32}
+  // CHECK-NEXT: tilegpu.fence_async
+  // CHECK-NEXT: tilegpu.tma_store %{{.*}}[%[[ROW]], %c0_i32], %[[STAGED]]
+  // CHECK: tilegpu.wgmma_wait num = 1
+  // CHECK-NEXT: %[[E:.*]] = tilegpu.slot %{{.*}}[%[[SLOT]]]
+  // CHECK-NEXT: tilegpu.mbarrier_arrive %[[E]] count = 1 pred = %[[TWO]] {tilegpu.each_warpgroup}
+  // CHECK: scf.for %{{.*}} = %[[AHEAD]] to %[[STEPS]] {{.*}} iter_args(%{{.*}} = %[[NEXT]]#0, %{{.*}} = %[[NEXT]]#1
+  // CHECK: tilegpu.wgmma_wait num = 1
+  // CHECK: tilegpu.wgmma_wait num = 0(
+  // CHECK: %[[HALF:.*]] = tile.fp_to_fp
+  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[T]]
+  // CHECK: } else {
+  // CHECK: scf.yield %{{.*}}, %[[FIRST]]
+  // CHECK: scf.for %[[T:.*]] = %[[LEFT]]#1 to %[[TILES]]
+  // CHECK: tilegpu.local_store %[[LEFT]]#0, %[[STAGED]]
+  // CHECK: tilegpu.tma_store
+  // CHECK: tilegpu.warp_yield
+  func.func @gemm(%pa: !tile.ptr<f16>, %pb: !tile.ptr<f16>, %pc: !tile.ptr<f16>, %tiles: i32, %steps: i32,
+                  %da: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 0 : i32}},
+                  %db: !tile.desc<64x64xf16, #b> {tile.descriptor = {argument = 1 : i32}},
+                  %dc: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 2 : i32}}) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
+    %c128 = arith.constant 128 : i32
+    %zero = arith.constant dense<0.0> : tensor<128x64xf32, #acc>
+    %pid = tile.program_id 0
+    scf.for %t = %pid to %tiles step %c128 : i32 {
+      %row = arith.muli %t, %c128 : i32
+      %acc = scf.for %k = %c0 to %steps step %c1 iter_args(%sum = %zero) -> (tensor<128x64xf32, #acc>) : i32 {
+        %at = arith.muli %k, %c64 : i32
+        %x = tile.descriptor_load %da[%row, %at] : !tile.desc<128x64xf16, #a> -> tensor<128x64xf16, #load>
+        %xs = tilegpu.local_alloc %x : tensor<128x64xf16, #load> -> !tilegpu.buffer<128x64xf16, #a>
+        tilegpu.fence_async
+        %y = tile.descriptor_load %db[%c0, %at] : !tile.desc<64x64xf16, #b> -> tensor<64x64xf16, #load_b>
+        %ys = tilegpu.local_alloc %y : tensor<64x64xf16, #load_b> -> !tilegpu.buffer<64x64xf16, #b>
+        tilegpu.fence_async
+        %yt = tilegpu.view %ys order = [1, 0] : !tilegpu.buffer<64x64xf16, #b> -> !tilegpu.buffer<64x64xf16, #bt>
+        %p = tilegpu.wgmma %xs, %yt, %sum instr = [64, 64, 16] precision = tf32 : !tilegpu.buffer<128x64xf16, #a>, !tilegpu.buffer<64x64xf16, #bt> -> tensor<128x64xf32, #acc>
+        %w = tilegpu.wgmma_wait num = 0(%p : tensor<128x64xf32, #acc>)
+        scf.yield %w : tensor<128x64xf32, #acc>
+      }
+      %h = tile.fp_to_fp %acc : tensor<128x64xf32, #acc> -> tensor<128x64xf16, #acc>
+      tile.descriptor_store %dc[%row, %c0], %h : !tile.desc<128x64xf16, #a>, tensor<128x64xf16, #acc>
+    } {tile.warp_specialize = true}
+    return
+  }
+}
