@@ -18,8 +18,8 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK: %[[LEFT:.*]]:2 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32)
   // CHECK: %[[AHEAD:.*]] = arith.minsi %[[STEPS]], %c2_i32
   // CHECK: %[[TWO:.*]] = arith.cmpi sgt, %[[STEPS]], %c1_i32
-  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:.*]] = %c0_i32, %{{.*}} = %c0_i32, %[[DONE:.*]] = %{{.*}}, %[[LAST:.*]] = %[[FIRST]])
-  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %{{.*}} = %[[SLOT]]
+  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[LAST:[a-z0-9]+]] = %[[FIRST]])
+  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]]
   // CHECK: tilegpu.mbarrier_wait
   // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
   // CHECK: tilegpu.wgmma %{{.*}}, %[[SUM]] use_acc = %[[AGAIN]]
