@@ -52,7 +52,8 @@ def run_kernel(
 ) -> bool:
     """Run every program of the grid in turn; return whether the kernel took tensor maps: like the runtime, this compiles it without TMA
     for arguments that need that. `arguments` in the order of the kernel's parameters; arrays are changed in place. `types` is the
-    signature of the arrays and whatever else is no i32. With a `seed` warpgroups run apart, in turns that it chooses."""
+    signature of the arrays and whatever else is no i32. With a `seed`, or roles, warpgroups run apart, in turns that it
+    chooses."""
     signature = {name: types.get(name, "i32") for name in arguments}
     unaligned = [name for name, value in arguments.items() if isinstance(value, int) and value % 16]
     module, parsed = passes_of(kernel, signature, constants, unaligned=unaligned, **options)
@@ -60,8 +61,9 @@ def run_kernel(
     lowered = lower_to_llvm(module, GPUTarget("cuda", parsed.capability, 32), parsed)
     with context():
         attributes = module.operation.attributes
-        warps = attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in attributes else parsed.num_warps
-        part = None if seed is None else min(WARPGROUP, 32 * warps)
+        roles = "tilegpu.total_warps" in attributes
+        warps = attributes["tilegpu.total_warps"].value if roles else parsed.num_warps
+        part = None if seed is None and not roles else min(WARPGROUP, 32 * warps)
         simulator = Simulator(lowered, 32 * warps, part=part, seed=seed or 0, ctas=parsed.num_ctas)
         simulator.grid = (*grid, 1, 1)[:3]
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):

@@ -25,7 +25,7 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     else:
         b = tl.make_tensor_descriptor(B, shape=[K, N], strides=[N, 1], block_shape=[BK, BN])
     c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
-    for t in tl.range(start, tl.cdiv(M, BM) * across, STEP):
+    for t in tl.range(start, tl.cdiv(M, BM) * across, STEP, warp_specialize=False):
         row = t // across * BM
         col = t % across * BN
         acc = tl.zeros((BM, BN), dtype=tl.float32)
