@@ -4,5 +4,3 @@
 ROLES = 1
 #: One for each consumer warpgroup that takes turns with others; at most 4 do.
 TURNS = 4
-#: One for the threads of each warpgroup; at most 8.
-WARPGROUPS = 8

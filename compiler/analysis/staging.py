@@ -1,9 +1,9 @@
-"""How a block is staged in shared memory on its way to a TMA store: whole or in pieces, by all warps together or by each warpgroup.
+"""How a block is staged in shared memory on its way to a TMA store: whole or in pieces, by all warps together or by each warp.
 
 - *Pieces*: the block is cut along its last dimension, and its pieces take turns in the slots of a smaller staging buffer, so that TMA
   reads one while the next is written. That leaves shared memory to the loops that load.
-- *Each warpgroup*: where a warpgroup holds whole rows of boxes, it writes them, waits and stores by itself. Warpgroups then need not be
-  at the same place: one works on its next tile while another still stores.
+- *Each warp*: where a warp holds whole rows of boxes, it writes them, waits and stores by itself. Warps then need not be at the same
+  place, and no barrier is executed: the threads of a warp are together anyway.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from mlir import ir
 
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout, shape_ops
-from tilewright.compiler.layouts.core import log2_exact
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_layout
 
 #: The widest swizzle: narrower pieces would be stored by smaller boxes.
 _ROW_BYTES = 128
-_WARPS_PER_GROUP_BITS = 2
+#: Rows of a box that are worth a TMA store of their own.
+_MIN_ROWS = 16
 #: Slots of a staging buffer for pieces.
 _SLOTS = 2
 
 
 @dataclass(frozen=True)
 class Staging:
-    """`pieces` of shape `shape`, in `slots` buffers of `bytes` in all. `rows`: warpgroup w of g stores the blocks of that many rows whose
-    number is w modulo g by itself; 0: all warps together."""
+    """`pieces` of shape `shape`, in `slots` buffers of `bytes` in all. `rows`: warp w of n stores the blocks of that many rows whose number
+    is w modulo n by itself; 0: all warps together."""
 
     pieces: int
     shape: tuple[int, ...]
@@ -47,7 +47,7 @@ def stagings(value: ir.Type, bits: int) -> tuple[Staging, ...]:
 def _stagings(layout: LinearLayout, bits: int) -> tuple[Staging, ...]:
     shape = layout.out_sizes
     size = prod(shape) * bits // 8
-    rows = _rows_of_warpgroups(layout)
+    rows = _rows_of_warps(layout)
     out = [Staging(1, shape, 1, size, rows)]
     pieces = 2
     halved = halves(layout) if len(shape) == 2 else None
@@ -68,17 +68,16 @@ def halves(layout: LinearLayout) -> LinearLayout | None:
     return shape_ops.split(shape_ops.trans(shape_ops.reshape(layout, (rows, 2, cols // 2)), (0, 2, 1)))
 
 
-def _rows_of_warpgroups(layout: LinearLayout) -> int:
-    """Return the rows of which blocks are dealt to the warpgroups in turn, or 0 if they are not."""
+def _rows_of_warps(layout: LinearLayout) -> int:
+    """Return the rows of which blocks are dealt to the warps in turn, or 0 if they are not."""
     warps = layout.column("warp")
-    groups = warps[_WARPS_PER_GROUP_BITS:]
-    if layout.rank != 2 or not groups:
+    if layout.rank != 2 or not warps:
         return 0
-    first, other = layout.unpack(groups[0])
-    if first == 0 or other or first & first - 1:
+    first, other = layout.unpack(warps[0])
+    if not _MIN_ROWS <= first <= MAX_BOX or other or first & first - 1:
         return 0
-    if any(layout.unpack(column) != (first << i, 0) for i, column in enumerate(groups)):
+    if any(layout.unpack(column) != (first << i, 0) for i, column in enumerate(warps)):
         return 0
-    mask = (first << len(groups)) - first << layout.shifts[0]
-    rest = (*layout.column("register"), *layout.column("lane"), *warps[:_WARPS_PER_GROUP_BITS], *layout.column("block"))
-    return first if first <= MAX_BOX and log2_exact(first) >= 3 and not any(column & mask for column in rest) else 0
+    mask = (first << len(warps)) - first << layout.shifts[0]
+    rest = (*layout.column("register"), *layout.column("lane"), *layout.column("block"))
+    return 0 if any(column & mask for column in rest) else first

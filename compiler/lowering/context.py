@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from tilewright.compiler import named_barriers
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
 from tilewright.compiler.passes.diagnostics import user_error
@@ -421,9 +420,9 @@ class LoweringContext:
         return self.once("uniform warp", build)
 
     @property
-    def warpgroups(self) -> int:
-        """The number of warpgroups of the CTA, or of the role."""
-        return max(1, (self.facts.num_warps if self.role is None else self.role.warps) // _WARPS_PER_GROUP)
+    def warps(self) -> int:
+        """The number of warps of the CTA that run code together, or of the role."""
+        return self.facts.num_warps if self.role is None else self.role.warps
 
     @property
     def warpgroup_id(self) -> ir.Value:
@@ -466,13 +465,9 @@ class LoweringContext:
             threads = self.role.warps * self.facts.threads_per_warp
             self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (self.i32(self.role.barrier), self.i32(threads)))
 
-    def warpgroup_barrier(self) -> None:
-        """Wait for every thread of the warpgroup; orders shared and global memory among them."""
-        if self.warpgroups == 1:
-            return self.barrier()
-        number = self.emit("llvm.add", self.types.i32, (self.warpgroup_id, self.i32(named_barriers.WARPGROUPS)))
-        threads = _WARPS_PER_GROUP * self.facts.threads_per_warp
-        self.call_intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count", None, (number, self.i32(threads)))
+    def warp_barrier(self) -> None:
+        """Wait for every thread of the warp; orders shared and global memory among them."""
+        self.call_intrinsic("llvm.nvvm.bar.warp.sync", None, (self.i32(-1),))
 
     # Ops and regions
 

@@ -11,18 +11,19 @@ from .context import LoweringContext
 from .registry import rule
 
 WARPGROUP_THREADS = 128
-EACH_WARPGROUP = "tilegpu.each_warpgroup"
+EACH_WARP = "tilegpu.each_warp"
+_EACH_WARPGROUP = "tilegpu.each_warpgroup"
 
 
 def own_rows(op: ir.Operation) -> int:
-    """The rows of each of the blocks that warpgroups access by themselves (`analysis.staging`), 0 where all warps do it together."""
-    return ir.IntegerAttr(op.attributes[EACH_WARPGROUP]).value if EACH_WARPGROUP in op.attributes else 0
+    """The rows of each of the blocks that warps access by themselves (`analysis.staging`), 0 where all warps do it together."""
+    return ir.IntegerAttr(op.attributes[EACH_WARP]).value if EACH_WARP in op.attributes else 0
 
 
 @rule("tilegpu.barrier")
 def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    """All warps meet; with `tilegpu.each_warpgroup` those of each warpgroup do."""
-    ctx.warpgroup_barrier() if EACH_WARPGROUP in op.attributes else ctx.barrier()
+    """All warps meet; with `tilegpu.each_warp` the threads of each warp do."""
+    ctx.warp_barrier() if EACH_WARP in op.attributes else ctx.barrier()
     return []
 
 
@@ -105,7 +106,7 @@ def mbarrier_arrive(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     if "tilegpu.ctas" in op.attributes:
         _arrive_in_cluster(ctx, op, count, ir.IntegerAttr(op.attributes["tilegpu.ctas"]).value)
         return []
-    if EACH_WARPGROUP in op.attributes:
+    if _EACH_WARPGROUP in op.attributes:
         first = first_of_warpgroup(ctx)
         condition = access.both(ctx, first, ctx.value(op.operands[1]) if len(op.operands) > 1 else None)
     else:

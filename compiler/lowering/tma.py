@@ -3,7 +3,7 @@
 Before: a `!tile.desc` value is the address of a tensor map (128 bytes) whose box and swizzle are those of `tma_boxes` for the buffer's
 layout; writes to a buffer that is stored were made visible by `fence_async` and a barrier; `mbarrier_expect` was told the bytes.
 After: thread 0 of the partition issues one copy for each box; loads count on the mbarrier, stores form one bulk group for each op. With
-`tilegpu.each_warpgroup` the first thread of each warpgroup stores the boxes of its own rows (`analysis.staging`).
+`tilegpu.each_warp` one thread of each warp stores the boxes of its own rows (`analysis.staging`).
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from .context import LoweringContext
 from .memory import l2_policy
 from .registry import rule
 from .shared_memory import element_bytes
-from .sync import elected, first_of_warpgroup, own_rows
+from .sync import elected, own_rows
 
 #: PTX names of the reductions that TMA knows, by the kind of tma_reduce.
 REDUCTIONS = {"add": "add", "fadd": "add", "max": "max", "umax": "max", "min": "min", "umin": "min", "and": "and", "or": "or", "xor": "xor"}
@@ -127,13 +127,13 @@ def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.
     constraints = ",".join(["l", "r", *["r"] * rank, "~{memory}"])
     values, base = [ctx.value(v) for v in indices], ctx.value(buffer)
     rows = own_rows(op)
-    condition = first_of_warpgroup(ctx) if rows else elected(ctx, op, len(op.operands))
+    condition = _first_of_warp(ctx) if rows else elected(ctx, op, len(op.operands))
     boxes = boxes_of(buffer.type, rows or MAX_BOX)
 
     def issue() -> None:
         at, start, parts = values, base, boxes
         if rows:
-            at, start, parts = _of_warpgroup(ctx, boxes, rows, buffer.type, values, base)
+            at, start, parts = _of_warp(ctx, boxes, rows, buffer.type, values, base)
         for coordinates, address in _parts(ctx, parts, at, start):
             inline_asm(ctx, text, constraints, (ctx.value(descriptor), address, *coordinates), None)
         inline_asm(ctx, "cp.async.bulk.commit_group;", "~{memory}", (), None)
@@ -142,18 +142,22 @@ def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.
     return []
 
 
-def _of_warpgroup(
+def _first_of_warp(ctx: LoweringContext) -> ir.Value:
+    """i1: whether this is the first thread of its warp."""
+    return ctx.once("first of warp", lambda: ctx.emit("llvm.icmp", ctx.types.i1, (ctx.lane_id, ctx.i32(0)), ctx.types.icmp("eq")))
+
+
+def _of_warp(
     ctx: LoweringContext, boxes: TmaBoxes, rows: int, buffer_type: ir.Type, indices: list[ir.Value], base: ir.Value
 ) -> tuple[list[ir.Value], ir.Value, TmaBoxes]:
-    """(indices, address, boxes) of the part of a buffer that a warpgroup stores: its blocks of `rows` rows."""
+    """(indices, address, boxes) of the part of a buffer that a warp stores: its blocks of `rows` rows."""
     shared = shared_of(buffer_type)
     size = element_bytes(tilegpu.buffer_info(buffer_type)[1])
-    first, bits = log2_exact(rows), log2_exact(ctx.warpgroups)
+    first, bits = log2_exact(rows), log2_exact(ctx.warps)
     columns = [c * size for c in shared.address_columns()[shared.linear.shifts[0] + first :][:bits]]
-    group = ctx.warpgroup_id
-    row = ctx.emit("llvm.shl", ctx.types.i32, (group, ctx.i32(first)))
+    row = ctx.emit("llvm.shl", ctx.types.i32, (ctx.uniform_warp_id, ctx.i32(first)))
     at = [ctx.emit("llvm.add", ctx.types.i32, (indices[0], row)), *indices[1:]]
-    offset = linear.apply_columns(ctx, group, columns)
+    offset = linear.apply_columns(ctx, ctx.uniform_warp_id, columns)
     address = ctx.emit("llvm.getelementptr", ctx.types.ptr3, (base, offset), ctx.types.gep_attrs(ctx.types.i8))
     mask = rows * ((1 << bits) - 1)
     return at, address, replace(boxes, parts=tuple(part for part in boxes.parts if not part[0][0] & mask))

@@ -13,8 +13,8 @@ What asynchronous accesses mean here:
   and the next write.
 - `tma_load` writes when it is issued; whoever waits on its mbarrier may read.
 - An mbarrier is initialised by one thread and used by the others after a barrier.
-- Accesses with the attribute `tilegpu.each_warpgroup` are to memory that only the thread's own warpgroup accesses like this: between two
-  of these a barrier of each warpgroup suffices, `tilegpu.barrier {tilegpu.each_warpgroup}`.
+- Accesses with the attribute `tilegpu.each_warp` are to memory that only the thread's own warp accesses like this: between two of these a
+  barrier of each warp suffices, `tilegpu.barrier {tilegpu.each_warp}`.
 The slots of a buffer count as one, except where their indices are constants.
 
 A forward data-flow analysis over structured control flow. Each loop body is visited twice, whatever the nesting: once to summarise what
@@ -52,7 +52,7 @@ class State:
     own_reads: set[Interval] = field(default_factory=set)
     own_writes: set[Interval] = field(default_factory=set)
     own_stores: set[Interval] = field(default_factory=set)
-    """The `own` ones are those of warpgroups to memory of their own."""
+    """The `own` ones are those of warps to memory of their own."""
 
     def _all(self) -> tuple[set[Interval], ...]:
         own = (self.own_reads, self.own_writes, self.own_stores)
@@ -70,10 +70,10 @@ class State:
         """All threads have got here."""
         self.reads.clear()
         self.writes.clear()
-        self.warpgroup_barrier()
+        self.warp_barrier()
 
-    def warpgroup_barrier(self) -> None:
-        """All threads of this one's warpgroup have got here."""
+    def warp_barrier(self) -> None:
+        """All threads of this one's warp have got here."""
         self.own_reads.clear()
         self.own_writes.clear()
 
@@ -83,11 +83,11 @@ class State:
             pending.clear()
 
     def conflicts(self, reads: Iterable[Interval], writes: Iterable[Interval], own: bool) -> bool:
-        """Whether the accesses must wait for a barrier of all; `own`: they are of warpgroups to memory of their own."""
+        """Whether the accesses must wait for a barrier of all; `own`: they are of warps to memory of their own."""
         return _conflict(reads, writes, self.reads, self.writes) or (not own and self.conflicts_own(reads, writes))
 
     def conflicts_own(self, reads: Iterable[Interval], writes: Iterable[Interval]) -> bool:
-        """Whether the accesses conflict with those of warpgroups to memory of their own."""
+        """Whether the accesses conflict with those of warps to memory of their own."""
         return _conflict(reads, writes, self.own_reads, self.own_writes)
 
 
@@ -117,7 +117,7 @@ class Event:
 class Summary:
     """What one pass through some events does to whatever state they start in.
 
-    `left`: what it leaves behind. `reads`, `writes`, and the `own` ones of warpgroups: accesses that no barrier inside orders against those
+    `left`: what it leaves behind. `reads`, `writes`, and the `own` ones of warps: accesses that no barrier inside orders against those
     before. `waits`: kinds of its waits.
     """
 
@@ -144,7 +144,7 @@ def insert_barriers(module: ir.Operation) -> None:
         places: list[tuple[ir.Operation, bool]] = []
         _run(events, State(), places.append)
         for op, own in places:
-            attributes = {_EACH_WARPGROUP: ir.UnitAttr.get(module.context)} if own else {}
+            attributes = {_EACH_WARP: ir.UnitAttr.get(module.context)} if own else {}
             ir.Operation.create("tilegpu.barrier", attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
 
 
@@ -167,7 +167,7 @@ _ACCESSES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
     "tilegpu.mbarrier_wait": ("use", (0,), ()),
 }
 _SLOT_IS_FREE = "tilegpu.slot_is_free"
-_EACH_WARPGROUP = "tilegpu.each_warpgroup"
+_EACH_WARP = "tilegpu.each_warp"
 _TMA_LOADS = frozenset({"tilegpu.tma_load", "tilegpu.tma_gather"})
 _WAITS = {"tilegpu.async_wait": "copies", "tilegpu.wgmma_wait": "products", "tilegpu.tma_store_wait": "stores"}
 _BARRIERS = frozenset({"tilegpu.barrier", "tile.barrier", "tilegpu.cluster_wait"})
@@ -200,7 +200,7 @@ class _Reader:
             operands = op.operands
             if kind == "copy" and _SLOT_IS_FREE in op.attributes:
                 kind = "free copy"
-            own = _EACH_WARPGROUP in op.attributes and kind in ("access", "store")
+            own = _EACH_WARP in op.attributes and kind in ("access", "store")
             return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes), own=own)
         if name == "tilegpu.local_alloc":
             return Event("access", op, [], self._buffer(op.results[0])) if len(op.operands) else None
@@ -210,7 +210,7 @@ class _Reader:
         if name in _WAITS:
             return Event(_WAITS[name], op, drains=ir.IntegerAttr(op.attributes["num"]).value == 0)
         if name in _BARRIERS or (name == "tilegpu.named_barrier_sync" and self._is_full(op)):
-            return Event("warpgroup barrier" if _EACH_WARPGROUP in op.attributes else "barrier", op)
+            return Event("warp barrier" if _EACH_WARP in op.attributes else "barrier", op)
         if name in _LOOPS or name == "scf.if" or name == "tilegpu.warp_specialize":
             bodies = [self.events(block) for region in op.regions for block in region.blocks]
             if not any(bodies):
@@ -289,7 +289,7 @@ def _tma_operands(op: ir.Operation) -> tuple[ir.Value, ir.Value]:
 # ----------------------------------------------------------------------------------------------------------------------------------------
 
 Place = Callable[[tuple[ir.Operation, bool]], None]
-"""Takes an op in front of which a barrier goes, and whether one of each warpgroup suffices."""
+"""Takes an op in front of which a barrier goes, and whether one of each warp suffices."""
 
 
 def _run(events: list[Event], state: State, place: Place, summary: Summary | None = None) -> None:
@@ -319,12 +319,12 @@ def _check(
     summary: Summary | None,
     own: bool = False,
 ) -> None:
-    """Put a barrier in front of `op` if its accesses need one; `own`: they are of warpgroups to memory of their own."""
+    """Put a barrier in front of `op` if its accesses need one; `own`: they are of warps to memory of their own."""
     if state.conflicts(reads, writes, own):
         _barrier(op, state, place, summary)
     elif own and state.conflicts_own(reads, writes):
         place((op, True))
-        state.warpgroup_barrier()
+        state.warp_barrier()
     if summary is not None and not summary.ordered:
         (summary.own_reads if own else summary.reads).update(reads)
         (summary.own_writes if own else summary.writes).update(writes)
@@ -363,8 +363,8 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         state.barrier()
         if summary is not None:
             summary.ordered = True
-    elif kind == "warpgroup barrier":
-        state.warpgroup_barrier()
+    elif kind == "warp barrier":
+        state.warp_barrier()
     elif kind == "call":
         # The callee has memory of its own, but may leave accesses to it behind; so does its next call.
         _barrier(event.op, state, place, summary)

@@ -12,8 +12,8 @@ In a loop or a role, where shared memory suffices, TMA reads the slots while tha
 flight, and the last ones are waited for at the end of the kernel. Elsewhere the wait follows the store. Memory that the kernel loads by TMA
 as well is waited for until it is written.
 
-Where warpgroups store by themselves, the accesses and the descriptor have the attribute `tilegpu.each_warpgroup`, the rows of a box; see
-`analysis.staging`. A descriptor that is cut into pieces has the type of one.
+Where warps store by themselves, the accesses have the attribute `tilegpu.each_warp`, the rows of a box, and the descriptor's recipe has
+`rows`; see `analysis.staging`. A descriptor that is cut into pieces has the type of one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .lower_tma import described_buffer
 from .registry import register
 from .rings import buffer_slot
 
-EACH_WARPGROUP = "tilegpu.each_warpgroup"
+EACH_WARP = "tilegpu.each_warp"
 _STORES = ("tile.descriptor_store", "tile.descriptor_reduce")
 
 
@@ -123,7 +123,7 @@ class _Stores:
         """Lower one; if not `deferred`, wait until its buffer is read, or with `read` False until it is written."""
         descriptor, value, *indices = op.operands
         build = Builder.before(op)
-        own = {EACH_WARPGROUP: i32_attr(plan.rows, op.context)} if plan.rows else {}
+        own = {EACH_WARP: i32_attr(plan.rows, op.context)} if plan.rows else {}
         kind = {"kind": op.attributes["kind"]} if op.name == "tile.descriptor_reduce" else {}
         store = "tilegpu.tma_reduce" if kind else "tilegpu.tma_store"
         pieces = _pieces(build, _before_conversion(value), plan.pieces)

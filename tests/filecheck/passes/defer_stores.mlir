@@ -30,7 +30,7 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK-NEXT: scf.if %[[BEFORE]] {
   // CHECK: %[[ROW:.*]] = arith.muli %[[LAST]]
   // CHECK: tilegpu.tma_store_wait num = 0 read
-  // CHECK-NEXT: tilegpu.local_store %[[DONE]], %[[STAGED]] {tilegpu.each_warpgroup = 64 : i32}
+  // CHECK-NEXT: tilegpu.local_store %[[DONE]], %[[STAGED]] {tilegpu.each_warp = 16 : i32}
   // CHECK-NEXT: tilegpu.fence_async
   // CHECK-NEXT: tilegpu.tma_store %{{.*}}[%[[ROW]], %c0_i32], %[[STAGED]]
   // CHECK: tilegpu.wgmma_wait num = 1

@@ -1,12 +1,12 @@
 // RUN: tilewright-opt %s --split-input-file --pass-pipeline='builtin.module(tilegpu-stage-stores{shared_limit=60000},tilegpu-allocate-shared,tilegpu-insert-barriers)' | filecheck %s
 
-// 128x256 elements of two warpgroups, 64 rows each, take 64 KB: four pieces of 64 columns take turns in two slots, and each warpgroup waits
-// for itself only. The descriptor becomes that of a piece, and the host is told of boxes of 64 rows.
+// 128x256 elements of eight warps, 16 rows each, take 64 KB: four pieces of 64 columns take turns in two slots, and each warp waits for itself
+// only. The descriptor becomes that of a piece, and the host is told of boxes of 16 rows.
 #acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64], [0, 128]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
 #tile = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0], [0, 64], [0, 128]]>
 module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
   // CHECK-LABEL: func.func @pieces
-  // CHECK-SAME: !tile.desc<128x64xbf16, #[[PIECE:.*]]> {tile.descriptor = {{.*}}rows = 64 : i32
+  // CHECK-SAME: !tile.desc<128x64xbf16, #[[PIECE:.*]]> {tile.descriptor = {{.*}}rows = 16 : i32
   func.func @pieces(%d: !tile.desc<128x256xbf16, #tile> {tile.descriptor = {base = "a0", stores}}, %v: tensor<128x256xbf16, #acc>, %n: i32) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
@@ -16,11 +16,11 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
       // CHECK: %[[RING:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xbf16, #[[PIECE]], slots = 2>
       // CHECK: %[[FIRST:.*]] = tilegpu.slot %[[RING]]
       // CHECK-NEXT: tilegpu.tma_store_wait num = 1 read
-      // CHECK-NEXT: tilegpu.barrier {tilegpu.each_warpgroup}
-      // CHECK-NEXT: tilegpu.local_store %{{.*}}, %[[FIRST]] {tilegpu.each_warpgroup = 64 : i32}
+      // CHECK-NEXT: tilegpu.barrier {tilegpu.each_warp}
+      // CHECK-NEXT: tilegpu.local_store %{{.*}}, %[[FIRST]] {tilegpu.each_warp = 16 : i32}
       // CHECK-NEXT: tilegpu.fence_async
-      // CHECK: tilegpu.barrier {tilegpu.each_warpgroup}
-      // CHECK-NEXT: tilegpu.tma_store %{{.*}}, %[[FIRST]] {tilegpu.each_warpgroup = 64 : i32}
+      // CHECK: tilegpu.barrier {tilegpu.each_warp}
+      // CHECK-NEXT: tilegpu.tma_store %{{.*}}, %[[FIRST]] {tilegpu.each_warp = 16 : i32}
       // CHECK-COUNT-3: tilegpu.tma_store_wait num = 1 read
       // CHECK-NOT: tilegpu.tma_store_wait num = 1
       tile.descriptor_store %d[%i, %c0], %v : !tile.desc<128x256xbf16, #tile>, tensor<128x256xbf16, #acc>
@@ -33,14 +33,14 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
 
 // -----
 
-// Rows that lie in both warpgroups: all warps meet, the store is waited for at once outside of a loop.
-#blocked = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [16, 0], [8, 0]], block = []>
+// Each warp holds 16 rows. Outside of a loop the store is waited for at once.
+#blocked = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [4, 0], [8, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
 #tile = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
 module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
   // CHECK-LABEL: func.func @whole
-  // CHECK-SAME: rows = 8 : i32
-  // CHECK: tilegpu.local_store %{{.*}} {tilegpu.each_warpgroup = 8 : i32}
-  // CHECK: tilegpu.barrier {tilegpu.each_warpgroup}
+  // CHECK-SAME: rows = 16 : i32
+  // CHECK: tilegpu.local_store %{{.*}} {tilegpu.each_warp = 16 : i32}
+  // CHECK: tilegpu.barrier {tilegpu.each_warp}
   // CHECK-NEXT: tilegpu.tma_store
   // CHECK-NEXT: tilegpu.tma_store_wait num = 0 read
   func.func @whole(%d: !tile.desc<128x64xbf16, #tile> {tile.descriptor = {base = "a0", stores}}, %v: tensor<128x64xbf16, #blocked>) {
@@ -52,12 +52,12 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
 
 // -----
 
-// A warpgroup holds half of each row: the store is one of all warps.
+// Rows of which two warps hold a half each: the store is one of all warps.
 #cols = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], warp = [[8, 0], [16, 0], [0, 32]], block = []>
 #tile = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
 module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
   // CHECK-LABEL: func.func @together
-  // CHECK-NOT: each_warpgroup
+  // CHECK-NOT: each_warp
   // CHECK: tilegpu.barrier
   // CHECK-NEXT: tilegpu.tma_store
   func.func @together(%d: !tile.desc<128x64xbf16, #tile> {tile.descriptor = {base = "a0", stores}}, %v: tensor<128x64xbf16, #cols>) {
