@@ -169,6 +169,8 @@ class JITFunction(KernelInterface, KernelFunction):
         takes its place for arguments that TMA cannot access."""
         if not hasattr(driver.active, "launch_function") or not set(OPTIONS).isdisjoint(self.arg_names):
             return
+        if getattr(kernel.metadata, "global_scratch_size", 0):
+            return  # each launch takes memory
         try:
             code = ArgumentCode(self, bound, kinds)
             hash(tuple(options.values()))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char
 from typing import Any, NamedTuple
 
 from tilewright.compiler import CompiledKernel, compile
 
+from .allocator import Buffer, NullAllocator, get_allocator
 from .arrays import is_array, on_gpu, pointer_and_code
 from .drivers import libcuda
 from .tensor_maps import TENSOR_MAP_BYTES, TensorMapError, TensorMaps
@@ -196,6 +198,8 @@ class GenericLauncher:
         self.attributes = attributes_of(metadata)
         self.layouts: dict[tuple, tuple[Packing, list[Frame]]] = {}
         self.descriptors = getattr(metadata, "tma_descriptors", ())
+        self.scratch_bytes = getattr(metadata, "global_scratch_size", 0) * metadata.num_ctas
+        self.scratch_alignment = getattr(metadata, "global_scratch_align", 1)
         self.maps: TensorMaps | None = None
         self.plain: CompiledKernel | None = None
 
@@ -234,6 +238,10 @@ class GenericLauncher:
                 raise
             self._without_tma().run.launch(grid, stream, args)
             return
+        scratch = None
+        if self.scratch_bytes:
+            scratch = self._scratch(grid, stream)  # held until the launch is under way
+            formats, values = (*formats, "Q"), [*values, scratch.data_ptr()]
         if formats not in self.layouts:
             self.layouts[formats] = (packing(formats), [])
         layout, frames = self.layouts[formats]
@@ -252,6 +260,14 @@ class GenericLauncher:
         if status:
             self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
         frames.append(frame)
+
+    def _scratch(self, grid: tuple[int, int, int], stream: int) -> Buffer:
+        """Memory for the tensor maps that the kernel makes, from the allocator that is set, else torch's."""
+        size = self.scratch_bytes * math.prod(grid)
+        allocator, torch = get_allocator(), sys.modules.get("torch")
+        if isinstance(allocator, NullAllocator) and torch is not None and torch.cuda.is_available():
+            return torch.empty(size, dtype=torch.int8, device="cuda")
+        return allocator(size, self.scratch_alignment, stream)
 
     def _without_tma(self) -> CompiledKernel:
         """The kernel for arguments that TMA cannot access, compiled when it is first needed."""

@@ -33,6 +33,7 @@ from . import (  # noqa: F401  (importing a family of rules registers it)
     shared_memory,
     special,
     sync,
+    tensor_map,
     tma,
     wgmma,
 )

@@ -12,7 +12,7 @@ from mlir import ir
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import LinearLayout
 
-from . import atomics, convert_layout, reduce
+from . import atomics, convert_layout, reduce, tensor_map
 from .shared_memory import element_bytes
 
 ALIGNMENT = 16
@@ -22,6 +22,11 @@ def scratch_bytes(op: ir.Operation) -> int:
     """Return the bytes of scratch that the lowering of `op` uses, a multiple of 16; 0 for ops that use none."""
     need = _NEEDS.get(op.name)
     return 0 if need is None else -(-need(op) // ALIGNMENT) * ALIGNMENT
+
+
+def scratch_alignment(op: ir.Operation) -> int:
+    """Return the alignment in bytes of the scratch of an op."""
+    return tensor_map.MAP_BYTES if op.name == "tile.make_descriptor" else ALIGNMENT
 
 
 def _bits(type_: ir.Type) -> int:
@@ -73,4 +78,5 @@ _NEEDS: dict[str, Callable[[ir.Operation], int]] = {
     "tile.atomic_poll": _atomic,
     "tile.histogram": _histogram,
     "tile.gather": _gather,
+    "tile.make_descriptor": tensor_map.scratch_bytes,
 }

@@ -29,7 +29,12 @@ def barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 @rule("tile.barrier")
 def program_barrier(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    cluster.meet(ctx)
+    """With `tile.fence_proxy`, what was accessed plainly before is ordered before TMA accesses behind it."""
+    if "tile.fence_proxy" in op.attributes:
+        inline_asm(ctx, "fence.proxy.async;", "~{memory}", (), None)
+        ctx.barrier()
+    else:
+        cluster.meet(ctx)
     return []
 
 

@@ -20,7 +20,7 @@ from mlir import ir
 
 from tilewright.compiler.lowering import cluster
 from tilewright.compiler.lowering.part_gather import is_pushed
-from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_bytes
+from tilewright.compiler.lowering.scratch import ALIGNMENT, scratch_alignment, scratch_bytes
 from tilewright.compiler.lowering.shared_memory import buffer_alignment, buffer_bytes, is_mbarrier
 
 from ..analysis.buffers import Buffers
@@ -183,7 +183,7 @@ def _requests(order: _Order) -> list[_Request]:
         position = order.positions[key(op)]
         end = next_position if next_position is not None and size <= _SMALL_SCRATCH else position
         start, end = order.extent(position, end)
-        requests.append(_Request(op, size, ALIGNMENT, start, end, order.role(start, end)))
+        requests.append(_Request(op, size, scratch_alignment(op), start, end, order.role(start, end)))
     return requests
 
 

@@ -83,7 +83,7 @@ class _Function:
         if not makers:
             return
         self.axis = analyze(self.function)
-        recipes = [_recipe(op) for op in makers]
+        recipes = [recipe_of(op) for op in makers]
         self._survey({op.results[0] for op, recipe in zip(makers, recipes, strict=True) if recipe is not None})
         for op, recipe in zip(makers, recipes, strict=True):
             if recipe is not None:
@@ -137,7 +137,7 @@ class _Function:
             user.operands[0] = argument
 
 
-def _recipe(op: ir.Operation) -> dict[str, ir.Attribute] | None:
+def recipe_of(op: ir.Operation) -> dict[str, ir.Attribute] | None:
     """Return what is known now of how the host makes a descriptor (see `add_descriptor`), or None if it cannot, or TMA has no box for the
     block."""
     shape, element, _ = tile.desc_info(op.results[0].type)

@@ -15,6 +15,7 @@ from mlir import ir
 from tilewright.dialects import tile
 
 from .building import Builder, collect, defining, is_public
+from .device_descriptors import SLOT
 from .diagnostics import user_error
 from .registry import register
 
@@ -29,14 +30,19 @@ def lower_descriptors(module: ir.Operation) -> None:
         if not _is_passed(op.operands[0]):
             _LOWERINGS[op.name](op)
     for op in reversed(collect(module, "tile.make_descriptor")):
+        if SLOT in op.attributes:
+            continue
         if any(True for _ in op.results[0].uses):
             raise user_error(op, _MOVES)
         op.erase()
 
 
 def _is_passed(descriptor: ir.Value) -> bool:
-    """Whether a descriptor is an argument of the kernel, made on the host (`tile-host-descriptors`)."""
+    """Whether a descriptor is an argument of the kernel, made on the host (`tile-host-descriptors`), or a tensor map of the kernel's own
+    (`tile-device-descriptors`)."""
     owner = descriptor.owner
+    if not isinstance(owner, ir.Block) and SLOT in owner.attributes:
+        return True
     return isinstance(owner, ir.Block) and owner.owner.operation.name == "func.func" and is_public(owner.owner.operation)
 
 

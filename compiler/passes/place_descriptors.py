@@ -1,6 +1,7 @@
 """`tilegpu-place-descriptors`: the shared-memory layout of the blocks that each tensor descriptor moves.
 
-Before: descriptors are arguments of the kernel (`tile-host-descriptors`); `tilegpu-lower-dots` has run.
+Before: descriptors are arguments of the kernel (`tile-host-descriptors`) or made in its scratch memory (`tile-device-descriptors`);
+`tilegpu-lower-dots` has run.
 After: the type of each descriptor carries a layout that TMA can copy: what a wgmma or another dot reads of it, if that is possible, else
 what makes reading and storing it free of bank conflicts. All accesses of a descriptor go through buffers of this layout, since the host
 makes one tensor map for it.
@@ -30,6 +31,9 @@ def place_descriptors(module: ir.Operation) -> None:
         for argument in descriptors:
             shape, element, _ = tile.desc_info(argument.type)
             argument.set_type(tile.desc_type(shape, element, encode_shared(_layout(argument))))
+        for op in collect(function, "tile.make_descriptor"):
+            shape, element, _ = tile.desc_info(op.results[0].type)
+            op.results[0].set_type(tile.desc_type(shape, element, encode_shared(_layout(op.results[0]))))
         if descriptors:
             types = [a.type for a in arguments]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], function.context))

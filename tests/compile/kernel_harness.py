@@ -66,10 +66,12 @@ def run_kernel(
         part = None if seed is None and not roles else min(WARPGROUP, 32 * warps)
         simulator = Simulator(lowered, 32 * warps, part=part, seed=seed or 0, ctas=parsed.num_ctas)
         simulator.grid = (*grid, 1, 1)[:3]
+        size = tensor_maps.scratch_bytes(module.operation) * parsed.num_ctas * int(np.prod(grid))
+        scratch = [np.zeros(size, np.uint8)] if size else []
         for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
             simulator.program = (x, y, z)
             try:
-                simulator.launch(kernel.__name__, *arguments.values(), maps=lambda values: list(maps.of(values)))
+                simulator.launch(kernel.__name__, *arguments.values(), *scratch, maps=lambda values: list(maps.of(values)))
             except TensorMapError:
                 return run_kernel(kernel, grid, arguments, constants, types, seed, **{**options, "tma": False})
     return bool(maps.descriptors)

@@ -274,10 +274,13 @@ def special_register(simulator: Simulator, name: str):
         return np.arange(simulator.threads, dtype=np.int32) % simulator.cta_threads
     if register == "cluster.ctarank":
         return simulator.rank
+    if register == "ctaid.x":
+        return simulator.rank + np.int32(simulator.program[0] * (simulator.threads // simulator.cta_threads))
     if register.startswith(("ctaid.", "clusterid.")):
         return np.full(simulator.threads, simulator.program["xyz".index(register[-1])], np.int32)
-    if register.startswith("nctaid."):
-        return np.full(simulator.threads, simulator.grid["xyz".index(register[-1])], np.int32)
+    if register.startswith(("nctaid.", "nclusterid.")):
+        ctas = simulator.threads // simulator.cta_threads if register == "nctaid.x" else 1
+        return np.full(simulator.threads, simulator.grid["xyz".index(register[-1])] * ctas, np.int32)
     raise KeyError(name)
 
 
@@ -415,6 +418,7 @@ OPS: dict[str, Callable] = {
     "llvm.fdiv": rounded(np.divide),
     "llvm.intr.fma": lambda op, a, b, c: cast(op, a.astype(np.float64) * b + c),
     "llvm.ptrtoint": cast,
+    "llvm.addrspacecast": cast,
     "llvm.inttoptr": cast,
     "llvm.fpext": cast,
     "llvm.fptrunc": cast,

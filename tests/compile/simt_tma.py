@@ -77,6 +77,8 @@ class TmaState:
     """What one program has under way."""
 
     maps: list[TensorMap] = field(default_factory=list)
+    own_maps: dict[int, TensorMap] = field(default_factory=dict)  # those that the kernel made, by their address in global memory
+    drafts: dict[int, TensorMap] = field(default_factory=dict)  # those in shared memory
     mbarriers: dict[int, Mbarrier] = field(default_factory=dict)
     stores: dict[int, list[list[Callable[[], None]]]] = field(default_factory=dict)
     """Of each thread: its groups of stores, the last one not committed yet."""
@@ -89,6 +91,8 @@ ARRIVE_IN_CLUSTER = re.compile(
     r"\{ \.reg \.b32 A; mapa\.shared::cluster\.u32 A, \$0, \$2; "
     r"@\$1 mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[A\], (\d+); \}"
 )
+REPLACE = re.compile(r"tensormap\.replace\.tile\.(\w+)\.shared::cta\.b1024\.b\d+ \[A\], ([^;]+);")
+ELEMENT_CODES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 9: "f64", 10: "bf16", 11: "tf32"}
 STORE_TO_CTA = re.compile(r"\{ .*st\.async\.weak\.shared::cluster\.mbarrier::complete_tx::bytes\.b(\d+) \[A\], \$2, \[B\]; \}")
 LOAD = re.compile(
     r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes(\.multicast::cluster)?\S* .*"
@@ -143,6 +147,16 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             state.mbarriers[mbarrier].bytes -= size
             state.mbarriers[mbarrier].advance()
         return True
+    if REPLACE.search(text):
+        for thread in np.flatnonzero(active):
+            state.drafts[int(operand(0)[thread])] = _draft(text, lambda number, thread=thread: int(operand(number)[thread]))
+        return True
+    if "tensormap.cp_fenceproxy" in text:
+        for thread in np.flatnonzero(active)[::32]:
+            state.own_maps[int(operand(0)[thread])] = state.drafts[int(operand(1)[thread])]
+        return True
+    if text == "bar.warp.sync -1;":
+        return True
     if "mbarrier.try_wait.parity" in text:
         chosen = active & operand(2)
         for address, parity in {(int(a), int(p)) for a, p in zip(operand(0)[chosen], operand(1)[chosen], strict=True)}:
@@ -152,9 +166,11 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
         for thread in np.flatnonzero(active):
             corner = [int(operand(3 + i)[thread]) for i in reversed(range(int(match[1])))]
             ctas = int(operand(3 + int(match[1]))[thread]) if match[2] else 1 << int(simulator.rank[thread])
+            number = int(operand(1)[thread])
+            tensor_map = state.maps[number] if number < len(state.maps) else state.own_maps[number]
             for rank in (r for r in range(16) if ctas >> r & 1):
                 shared, mbarrier = (int(operand(i)[thread]) % simulator.window + rank * simulator.window for i in (0, 2))
-                _load(simulator, state.maps[int(operand(1)[thread])], corner, shared, mbarrier)
+                _load(simulator, tensor_map, corner, shared, mbarrier)
         return True
     if match := STORE.fullmatch(text):
         for thread in np.flatnonzero(active):
@@ -167,6 +183,21 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             finish(state.stores.get(int(thread), [[]]), int(match[1]))
         return True
     return False
+
+
+def _draft(text: str, operand: Callable[[int], int]) -> TensorMap:
+    """The tensor map that replacements of all fields make."""
+    fields: dict[str, dict[int, int]] = {}
+    for name, arguments in REPLACE.findall(text):
+        *dim, value = arguments.split(", ")
+        fields.setdefault(name, {})[int(dim[0]) if dim else 0] = operand(int(value[1:])) if value[0] == "$" else int(value)
+    rank = fields["rank"][0] + 1
+    assert all(fields["element_stride"][d] == 1 for d in range(rank)) and fields["interleave_layout"][0] == 0
+    element = ELEMENT_CODES[fields["elemtype"][0]]
+    outward = [np.dtype(KINDS[element]).itemsize, *(fields["global_stride"][d] for d in range(rank - 1))]
+    shape, box = ([fields[name][d] for d in reversed(range(rank))] for name in ("global_dim", "box_dim"))
+    swizzle = (0, 32, 64, 128)[fields["swizzle_mode"][0]]
+    return TensorMap(fields["global_address"][0], shape, outward[::-1], box, swizzle, element, "nan" if fields["fill_mode"][0] else "zero")
 
 
 def _put(simulator, place: int, data: np.ndarray) -> None:

@@ -178,3 +178,41 @@ def test_no_tma_before_sm_90():
     constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "TRANSPOSED": True}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, arch=80)
     assert "tma_" not in str(module) and "!tile.desc" not in str(module)
+
+
+@tilewright.jit
+def grouped_gemm(A, B, C, ENDS, groups, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr):
+    """Group g multiplies its rows of A with its own B; the kernel makes the descriptors of a group."""
+    done = tl.program_id(0)
+    for g in range(0, groups):
+        start = tl.load(ENDS + g)
+        rows = tl.load(ENDS + g + 1) - start
+        a = tl.make_tensor_descriptor(A + start * K, shape=[rows, K], strides=[K, 1], block_shape=[BM, BK])
+        b = tl.make_tensor_descriptor(B + g * N * K + start * 0, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+        across = tl.cdiv(N, BN)
+        tiles = tl.cdiv(rows, BM) * across
+        while done < tiles:
+            row, col = done // across * BM, done % across * BN
+            acc = tl.zeros((BM, BN), dtype=tl.float32)
+            for k in range(0, K, BK):
+                acc = tl.dot(a.load([row, k]), b.load([col, k]).T, acc)
+            i, j = row + tl.arange(0, BM), col + tl.arange(0, BN)
+            tl.store(C + (start + i[:, None]) * N + j[None, :], acc.to(C.dtype.element_ty), mask=(i[:, None] < rows) & (j[None, :] < N))
+            done += STEP
+        done -= tiles
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_descriptors_that_the_kernel_makes(ctas):
+    rng = np.random.default_rng(0)
+    ends = np.array([0, 48, 208, 224], np.int32)
+    a, b = rng.standard_normal((224, 128)).astype(np.float16), rng.standard_normal((3, 96, 128)).astype(np.float16)
+    c = np.full((224, 96), np.nan, np.float32)
+    arguments = {"A": a, "B": b, "C": c, "ENDS": ends, "groups": 3, "N": 96, "K": 128}
+    constants = {"BM": 64 * ctas, "BN": 64, "BK": 64, "STEP": 2}
+    types = {"A": "*fp16", "B": "*fp16", "C": "*fp32", "ENDS": "*i32"}
+    module, _ = passes_of(grouped_gemm, {n: types.get(n, "i32") for n in arguments}, constants, num_ctas=ctas)
+    assert str(module).count("tile.slot = ") == 2 and "tile.load" in str(module)
+    run_kernel(grouped_gemm, (2,), arguments, constants, types, num_ctas=ctas)
+    for g, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
+        assert np.allclose(c[start:end], a[start:end].astype(np.float32) @ b[g].astype(np.float32).T, rtol=1e-2, atol=1e-1)

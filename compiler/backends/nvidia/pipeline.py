@@ -21,7 +21,7 @@ def ttir(options: NvidiaOptions) -> list[Entry]:
         "inline",
         "symbol-dce",
         *([("tile-split-over-ctas", {"target": _target(options), "num_ctas": options.num_ctas})] if options.num_ctas > 1 else []),
-        *([("tile-host-descriptors", {"target": _target(options)})] if options.tma else []),
+        *([(f"tile-{where}-descriptors", {"target": _target(options)}) for where in ("device", "host")] if options.tma else []),
         "tile-lower-descriptors",
         "canonicalize",
         "cse",

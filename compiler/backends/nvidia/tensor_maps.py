@@ -10,6 +10,9 @@ from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.dialects import context, tile, tilegpu
 
+#: Alignment of the memory that `scratch_bytes` speaks of.
+SCRATCH_ALIGNMENT = 128
+
 
 def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
     """An entry for each descriptor parameter of the kernel, in order, of plain data: `base`, `shape` and `strides` as expressions over the
@@ -29,6 +32,17 @@ def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
                 if tile.is_desc(type_) and "tile.descriptor" in attributes:
                     out.append(_entry(type_, attributes["tile.descriptor"]))
     return out
+
+
+def scratch_bytes(module: ir.Operation) -> int:
+    """The bytes of global memory for each CTA in which the kernel makes tensor maps: behind its other parameters it takes a pointer to that
+    of the first CTA, if it is not 0."""
+    with context():
+        for op in module.regions[0].blocks[0].operations:
+            for attributes in ir.ArrayAttr(op.operation.attributes["arg_attrs"]) if "arg_attrs" in op.operation.attributes else ():
+                if "tile.scratch" in attributes:
+                    return ir.IntegerAttr(attributes["tile.scratch"]).value
+    return 0
 
 
 def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
