@@ -97,7 +97,7 @@ class FakeDriver(GPUDriver):
         c = libcuda.LaunchConfig.from_address(ctypes.addressof(config._obj))
         kernel = self.kernels[ctypes.addressof(function._obj)]
         kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
-        leaves = leaf_kinds(tuple(kinds))
+        leaves = leaf_kinds(tuple(kinds)) + ["*"] * bool(getattr(kernel.metadata, "global_scratch_size", 0))
         descriptors = getattr(kernel.metadata, "tma_descriptors", ())
         table = (ctypes.c_void_p * (len(leaves) + len(descriptors))).from_address(ctypes.addressof(pointers._obj))
         values = []
@@ -130,8 +130,9 @@ def leaf_kinds(kind: Any) -> list[str]:
     return [] if kind == "constexpr" else [kind]
 
 
-def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None) -> Any:
-    """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take tensor maps for `descriptors`."""
+def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None, scratch: int = 0) -> Any:
+    """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take tensor maps for `descriptors`, and so many
+    bytes of `scratch` memory for each CTA."""
 
     def compile(src: Any, target: Any = None, options: dict[str, Any] | None = None) -> CompiledKernel:
         from tilewright.compiler.backends import make_backend
@@ -140,6 +141,7 @@ def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
         metadata["tma_descriptors"] = descriptors if descriptors and parsed.tma else []
+        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128}
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

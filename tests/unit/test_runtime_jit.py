@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
-from fake_gpu import Tensor, active_gpu
+from fake_gpu import Tensor, active_gpu, fake_compile
 
 import tilewright.language as tl
+import tilewright.runtime.jit as jit_module
 from tilewright import knobs
 from tilewright.errors import CompilationError
 from tilewright.runtime import AsyncCompileMode
+from tilewright.runtime.allocator import _allocator
 from tilewright.runtime.jit import JITFunction, jit
 from tilewright.runtime.specialize import specialize_value
 
@@ -55,6 +57,26 @@ def run_twice(launch, gpu) -> list[dict]:
     first, second = gpu.launches[-2:]
     assert first == second
     return second
+
+
+def test_memory_that_a_kernel_works_in(gpu, monkeypatch):
+    """Each launch takes its own, for every CTA, from the allocator that is set."""
+    asked = []
+
+    def allocate(size: int, alignment: int, stream: int) -> Tensor:
+        asked.append((size, alignment, stream))
+        return Tensor(1 << 20 | len(asked) << 12)
+
+    monkeypatch.setattr(jit_module, "compile", fake_compile(gpu.compiled, scratch=256))
+    kernel = jit(add)
+    token = _allocator.set(allocate)
+    for _ in range(2):
+        kernel[(3, 2)](*tensors(), 16, B=64, num_ctas=2)
+    assert asked == [(256 * 3 * 2 * 2, 128, gpu.stream)] * 2
+    assert [launch["values"][-1] for launch in gpu.launches] == [0x101000, 0x102000]
+    _allocator.reset(token)
+    with pytest.raises(RuntimeError, match="set_allocator"):
+        kernel[(1,)](*tensors(), 16, B=64, num_ctas=2)
 
 
 def test_first_and_later_launches_are_the_same(gpu):
