@@ -133,6 +133,8 @@ def first_of_warpgroup(ctx: LoweringContext, count: int = 1) -> ir.Value:
 
 
 def _arrive_in_cluster(ctx: LoweringContext, op: ir.Operation, count: int, ctas: int) -> None:
+    """Arrive at the mbarriers of several CTAs. What the threads have written is not released to these, which would wait for all that is
+    under way: slots that are given back were read, by wgmmas that are waited for."""
     buffer, *predicate = ctx.operands(op)
     bits = [1 << bit for bit in range(ctas.bit_length()) if ctas >> bit & 1]
     first = first_of_warpgroup(ctx, 1 << len(bits))
@@ -141,9 +143,7 @@ def _arrive_in_cluster(ctx: LoweringContext, op: ir.Operation, count: int, ctas:
         lambda: ctx.emit("llvm.xor", ctx.types.i32, (ctx.cluster_rank, linear.apply_columns(ctx, ctx.thread_id, bits))),
     )
     condition = access.both(ctx, first, predicate[0] if predicate else None)
-    text = (
-        f"{{ .reg .b32 A; mapa.shared::cluster.u32 A, $0, $2; @$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [A], {count}; }}"
-    )
+    text = f"{{ .reg .b32 A; mapa.shared::cluster.u32 A, $0, $2; @$1 mbarrier.arrive.shared::cluster.b64 _, [A], {count}; }}"
     inline_asm(ctx, text, "r,b,r,~{memory}", (buffer, condition, target), None)
 
 

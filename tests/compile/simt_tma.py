@@ -89,7 +89,7 @@ EXPECT = re.compile(r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], 
 ARRIVE = re.compile(r"@\$1 mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\], (\d+);")
 ARRIVE_IN_CLUSTER = re.compile(
     r"\{ \.reg \.b32 A; mapa\.shared::cluster\.u32 A, \$0, \$2; "
-    r"@\$1 mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[A\], (\d+); \}"
+    r"@\$1 mbarrier\.arrive\.shared::cluster\.b64 _, \[A\], (\d+); \}"
 )
 REPLACE = re.compile(r"tensormap\.replace\.tile\.(\w+)\.shared::cta\.b1024\.b\d+ \[A\], ([^;]+);")
 ELEMENT_CODES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 9: "f64", 10: "bf16", 11: "tf32"}
