@@ -17,6 +17,7 @@ from tilewright.compiler.layouts.descriptors import tma_boxes, tma_layout
 from tilewright.dialects import tile
 
 from .building import collect, is_public
+from .device_descriptors import SLOT
 from .registry import register
 
 
@@ -32,8 +33,9 @@ def place_descriptors(module: ir.Operation) -> None:
             shape, element, _ = tile.desc_info(argument.type)
             argument.set_type(tile.desc_type(shape, element, encode_shared(_layout(argument))))
         for op in collect(function, "tile.make_descriptor"):
-            shape, element, _ = tile.desc_info(op.results[0].type)
-            op.results[0].set_type(tile.desc_type(shape, element, encode_shared(_layout(op.results[0]))))
+            if SLOT in op.attributes:
+                shape, element, _ = tile.desc_info(op.results[0].type)
+                op.results[0].set_type(tile.desc_type(shape, element, encode_shared(_layout(op.results[0]))))
         if descriptors:
             types = [a.type for a in arguments]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], function.context))
