@@ -69,9 +69,11 @@ def matmul_loop(stage: str) -> Callable[[], str]:
     def text() -> str:
         module = kernels()["matmul_kernel"].asm[stage]
         start = module.rindex("\n", 0, module.index("scf.for")) + 1
-        end = module.index("\n    }", start) + len("\n    }")
+        indent = module.index("%", start) - start
+        closing = "\n" + " " * indent + "}"
+        end = module.index(closing, start) + len(closing)
         loop = re.sub(r"(, )?#(layout|shared)\d*\b", "", module[start:end])
-        return code("\n".join(line[4:] for line in loop.split("\n")), "mlir")
+        return code("\n".join(line[indent:] for line in loop.split("\n")), "mlir")
 
     return text
 
@@ -159,7 +161,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "mistakes on this machine": mistakes("ON_THIS_MACHINE"),
     "tilewright opt help": command_help,
     "gemm facts": hopper.facts("gemm"),
-    "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for.*iter_args"),
+    "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for %\w+ = %\d+ to .*tensor<128x256xf32"),
     "gemm producer": hopper.sass("gemm", r"USETMAXREG\.DEALLOC", r"USETMAXREG\.TRY"),
     "gemm consumer": hopper.sass("gemm", r"USETMAXREG\.TRY", r"\bEXIT\b"),
     "attention facts": hopper.facts("attention"),
