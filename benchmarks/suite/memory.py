@@ -35,6 +35,10 @@ def integers(device: str, high: int, *shape: int, dtype: torch.dtype = torch.int
     return torch.randint(0, high, shape, device=device, dtype=dtype)
 
 
+#: Elements of a row from which on a cluster of CTAs may share it.
+_LONG_ROW = 32768
+
+
 def block(n: int) -> int:
     """The power of two that covers n."""
     return 1 << (n - 1).bit_length()
@@ -46,8 +50,12 @@ def configs(constants: str, *values: tuple[int, ...]) -> list[Config]:
 
 
 def row_configs(n: int) -> list[Config]:
-    """Numbers of warps for one row of n elements a program."""
-    return configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32))))
+    """Numbers of warps for one row of n elements a program, and of CTAs for long rows."""
+    found = configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32))))
+    if n < _LONG_ROW:
+        return found
+    ctas = [config("", (), w, 3, num_ctas=c) for c in (2, 4, 8, 16) for w in (8, 16) if 32 <= n // (32 * w * c) <= 64]
+    return [*(cf for cf in found if n // (32 * cf["num_warps"]) <= 128), *ctas]
 
 
 def problem(
@@ -240,9 +248,12 @@ def softmax(device: str, rows: int, n: int) -> Problem:
     if n <= 512:
         choices = configs("R", (2048 // n, 4), (8192 // n, 4), (8192 // n, 8))
         return problem("softmax_rows", choices, lambda cf: (cdiv(rows, cf["R"]),), (o, x, rows, n), {"B": block(n)}, *rest)
+    whole = problem("softmax_kernel", row_configs(n), lambda cf: (rows,), (o, x, n, n, n), {"B": block(n)}, *rest, module="kernels")
     if n > 65536:
-        return problem("softmax_online", configs("B", (8192, 8), (8192, 16), (16384, 16)), lambda cf: (rows,), (o, x, n), {}, *rest)
-    return problem("softmax_kernel", row_configs(n), lambda cf: (rows,), (o, x, n, n, n), {"B": block(n)}, *rest, module="kernels")
+        online = problem("softmax_online", configs("B", (8192, 8), (8192, 16), (16384, 16)), lambda cf: (rows,), (o, x, n), {}, *rest)
+        online.variants += [replace(v, name="clusters") for v in whole.variants]
+        return online
+    return whole
 
 
 def softmax_backward(device: str, rows: int, n: int) -> Problem:
@@ -667,6 +678,7 @@ def dequantize_fp8(device: str, groups: int, size: int) -> Problem:
 
 
 _ROWS = ((8192, 1024), (8192, 4096), (8192, 8192), (4096, 12000), (4096, 16384))
+_LONG_ROWS = ((4096, 32768), (2048, 65536), (1024, 131072), (512, 262144))
 _BACKWARD = ((8192, 1024), (8192, 4096), (4096, 8192))
 _TYPES = ((torch.float32, "f32"), (torch.bfloat16, "bf16"), (torch.int8, "i8"))
 
@@ -692,8 +704,8 @@ def _on(build: Callable[..., Problem], sizes: tuple, device: str) -> Problem:
 CASES: list[Case] = [
     *_group(
         "norms",
-        *_by_shape("softmax", softmax, (*_ROWS, (262144, 128), (131072, 256), (1024, 131072))),
-        *_by_shape("layer norm", layernorm, _ROWS),
+        *_by_shape("softmax", softmax, (*_ROWS, (262144, 128), (131072, 256), *_LONG_ROWS)),
+        *_by_shape("layer norm", layernorm, (*_ROWS, *_LONG_ROWS)),
         *_by_shape("rms norm", rmsnorm, _ROWS),
         *_by_shape("rms norm of a sum", rmsnorm_residual, ((8192, 4096), (4096, 16384))),
         *_by_shape("cross entropy", cross_entropy, ((4096, 32768), (2048, 128256))),
