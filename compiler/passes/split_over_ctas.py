@@ -257,8 +257,8 @@ class _Splitter(LayoutRewriter):
         node.op, node.results = new, list(new.results)
 
     def share(self, node: Node, split: LinearLayout | None) -> None:
-        """Give the result of an atomic operation that one CTA did to all that hold copies; `split` None stands for a scalar."""
-        if not node.results or node.name not in _ATOMICS or next(iter(node.results[0].uses), None) is None:
+        """Give the result that one CTA has to all that hold copies; `split` None stands for a scalar."""
+        if not node.results or next(iter(node.results[0].uses), None) is None:
             return
         is_scalar = node.operands[0] not in self.tensors
         if not is_scalar and split is None:
@@ -273,6 +273,11 @@ class _Splitter(LayoutRewriter):
             (shared,) = self.exchange(build, [result], split, split, True)
         for user, number in users:
             user.operands[number] = shared
+
+    def volatile(self, node: Node) -> None:
+        """A scalar that others may change: all CTAs go on with what the first one has read."""
+        if "is_volatile" in node.op.attributes:
+            self.share(node, None)
 
     def load_block(self, node: Node) -> None:
         """A block of a descriptor: the box of the part, at its corner."""
@@ -324,6 +329,7 @@ class _Splitter(LayoutRewriter):
 _RULES = {
     "tile.reduce": _Splitter.reduce,
     "tile.histogram": _Splitter.histogram,
+    "tile.load": _Splitter.volatile,
     "tile.descriptor_load": _Splitter.load_block,
     "tile.print": _Splitter.print,
     "tile.descriptor_store": _Splitter.store_block,
