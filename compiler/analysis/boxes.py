@@ -49,17 +49,21 @@ class Dimension:
 @dataclass(frozen=True)
 class Box:
     """The array begins `base` elements behind `argument`. Its dimensions, outermost first, are those that only move the box, then the
-    tensor's own, of which the last is contiguous. All that depends on `conditions`, expressions of the host over the arguments."""
+    tensor's own, of which the last is contiguous. All that depends on `conditions`, expressions of the host over the arguments. Strides are
+    multiples of 16 bytes, which `is_known`, or the launch has to see."""
 
     argument: ir.Value
     base: Polynomial
     dimensions: list[Dimension]
     conditions: list[str]
+    is_known: bool
 
 
-def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_bytes: int, loaded: ir.Value | None = None) -> Box | None:
-    """Return what an access through a tensor of pointers covers as a box, or None if it is none that TMA could copy. With the `loaded`
-    tensor of a load, elements that nobody looks at may differ."""
+def box_of(
+    forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_bytes: int, is_known: bool, loaded: ir.Value | None = None
+) -> Box | None:
+    """Return what an access through a tensor of pointers covers as a box, or None if it is none that TMA could copy. `is_known`: not even
+    strides are left to the launch. With the `loaded` tensor of a load, elements that nobody looks at may differ."""
     found = forms.pointers(pointers)
     bounds = [] if mask is None else forms.bounds(mask)
     if found is None or bounds is None or forms.argument_divisibility(found[0]) % _TMA_BYTES:
@@ -67,7 +71,7 @@ def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_byte
     argument, affine = found
     own = [Dimension(step, size, axis=d) for d, (step, size) in enumerate(zip(affine.steps, pointers.type.shape, strict=True))]
     own.sort(key=lambda dim: dim.stride == ONE)
-    if own[-1].stride != ONE or any(not _is_stride(forms, dim.stride, element_bytes) for dim in own[:-1]):
+    if own[-1].stride != ONE or any(not _is_stride(forms, dim.stride, element_bytes, is_known) for dim in own[:-1]):
         return None
     if len({dim.stride for dim in own}) < len(own):
         return None
@@ -75,17 +79,28 @@ def box_of(forms: Forms, pointers: ir.Value, mask: ir.Value | None, element_byte
         return None
     if loaded is not None:
         affine = _without_unobserved(forms, affine, own, loaded)
-    placed = _place(forms, affine, own, element_bytes)
+    placed = _place(forms, affine, own, element_bytes, is_known)
     if placed is None:
         return None
     base, dimensions = placed
     conditions = _conditions(forms, dimensions, element_bytes)
-    return None if conditions is None else Box(argument, base, dimensions, list(dict.fromkeys(conditions)))
+    if conditions is None:
+        return None
+    aligned = all(is_aligned(forms, dim.stride, element_bytes) for dim in dimensions[:-1])
+    return Box(argument, base, dimensions, list(dict.fromkeys(conditions)), aligned)
 
 
-def _is_stride(forms: Forms, stride: Polynomial, element_bytes: int) -> bool:
-    """Whether a stride may be one of a tensor map: known to the host, and known to be a multiple of 16 bytes."""
-    return bool(stride.terms) and forms.is_host(stride) and forms.divisibility(stride) * element_bytes % _TMA_BYTES == 0
+def is_aligned(forms: Forms, elements: Polynomial, element_bytes: int) -> bool:
+    """Whether a number of elements is known to take a multiple of 16 bytes."""
+    return forms.divisibility(elements) * element_bytes % _TMA_BYTES == 0
+
+
+def _is_stride(forms: Forms, stride: Polynomial, element_bytes: int, is_known: bool) -> bool:
+    """Whether a stride may be one of a tensor map: something that the host can compute, and a multiple of 16 bytes. Of arguments, it is
+    known whether they are multiples of 16; whether they are of 8 or less, which may suffice, the launch finds out unless `is_known`."""
+    if not stride.terms or not forms.is_host(stride):
+        return False
+    return is_aligned(forms, stride, element_bytes) or not (is_known or stride.number is not None)
 
 
 def _bound(forms: Forms, dim: Dimension, bounds: list[Bound]) -> bool:
@@ -123,7 +138,9 @@ def _without_unobserved(forms: Forms, affine: Affine, own: list[Dimension], load
     return affine
 
 
-def _place(forms: Forms, affine: Affine, own: list[Dimension], element_bytes: int) -> tuple[Polynomial, list[Dimension]] | None:
+def _place(
+    forms: Forms, affine: Affine, own: list[Dimension], element_bytes: int, is_known: bool
+) -> tuple[Polynomial, list[Dimension]] | None:
     """Write the offset of the tensor's first element as what the host adds to the argument and coordinates along dimensions, more of
     them where need be. Return both, or None."""
     rest = affine.start
@@ -143,7 +160,7 @@ def _place(forms: Forms, affine: Affine, own: list[Dimension], element_bytes: in
             stride, steps = _parted(forms, term)
             if stride.number is not None and 0 < stride.number <= _MAX_STEP and not own[-1].is_bounded:
                 own[-1].coordinate = own[-1].coordinate + Polynomial((term,))
-            elif _is_stride(forms, stride, element_bytes):
+            elif _is_stride(forms, stride, element_bytes, is_known):
                 dim = moves.setdefault(stride, Dimension(stride))
                 dim.coordinate = dim.coordinate + steps
             else:
@@ -173,7 +190,7 @@ def _conditions(forms: Forms, dimensions: list[Dimension], element_bytes: int) -
             is_far = dim.extent is None and not _is_narrow(forms, dim.coordinate)
             if not _lies_between(forms, -(-_WIDE_BYTES // element_bytes) if is_far else 1, dim.stride, None, out):
                 return None
-        elif forms.divisibility(dim.coordinate) * element_bytes % _TMA_BYTES:
+        elif not is_aligned(forms, dim.coordinate, element_bytes):
             return None  # the H200 refuses such a coordinate
     return out
 

@@ -18,7 +18,7 @@ from mlir import ir
 
 from tilewright.compiler.analysis.affine import Forms
 from tilewright.compiler.analysis.axis_info import element_bytes
-from tilewright.compiler.analysis.boxes import Box, box_of
+from tilewright.compiler.analysis.boxes import Box, box_of, is_aligned
 from tilewright.compiler.analysis.dot_plan import plan_dot
 from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument
 from tilewright.compiler.analysis.machine import Machine
@@ -67,7 +67,7 @@ def box_accesses(ops: list[ir.Operation], forms: Forms, machine: Machine) -> Box
         of_loads = zip(loads, boxes, parents, strict=True)
         out.loads = [(load, box) for load, box, parent in of_loads if box is not None and not (parent in loops and parent in failed)]
         if not any(op.name in _ATOMICS or op.name in _SYNCHRONIZING for op in ops):
-            out.stores = _stores(forms, accesses)
+            out.stores = _stores(forms, accesses, all(box.is_known for _, box in out.loads))
     return out
 
 
@@ -141,7 +141,7 @@ def _loaded_box(forms: Forms, load: ir.Operation, machine: Machine) -> Box | Non
     if len(rest) > 1 and not is_zero(rest[1]):
         return None
     size = element_bytes(load.results[0].type.element_type)
-    box = _box(forms, pointer, rest[0] if rest else None, size, load.results[0])
+    box = _box(forms, pointer, rest[0] if rest else None, size, False, load.results[0])
     if box is None:
         return None
     for user, axis in _users(load.results[0]):
@@ -151,8 +151,8 @@ def _loaded_box(forms: Forms, load: ir.Operation, machine: Machine) -> Box | Non
     return box
 
 
-def _box(forms: Forms, pointer: ir.Value, mask: ir.Value | None, size: int, loaded: ir.Value | None = None) -> Box | None:
-    box = box_of(forms, pointer, mask, size, loaded)
+def _box(forms: Forms, pointer: ir.Value, mask: ir.Value | None, size: int, is_known: bool, loaded: ir.Value | None = None) -> Box | None:
+    box = box_of(forms, pointer, mask, size, is_known, loaded)
     shape = None if box is None else tuple(dim.size for dim in box.dimensions)
     return None if shape is None or shape[-1] * size < _TMA_BYTES or tma_layout(shape, 8 * size, True) is None else box
 
@@ -160,17 +160,18 @@ def _box(forms: Forms, pointer: ir.Value, mask: ir.Value | None, size: int, load
 # Stores
 
 
-def _stores(forms: Forms, accesses: dict[ir.Value, list[ir.Operation]]) -> list[tuple[ir.Operation, Box]]:
-    """Return the stores to arrays that a kernel only stores boxes to."""
+def _stores(forms: Forms, accesses: dict[ir.Value, list[ir.Operation]], is_known: bool) -> list[tuple[ir.Operation, Box]]:
+    """Return the stores to arrays that a kernel only stores boxes to. `is_known`: nothing that may fail at launch, since no load may
+    either."""
     out = []
     for ops in accesses.values():
-        boxes = [(op, _stored_box(forms, op)) for op in ops]
+        boxes = [(op, _stored_box(forms, op, is_known)) for op in ops]
         if all(box is not None for _, box in boxes):
             out += boxes
     return out
 
 
-def _stored_box(forms: Forms, store: ir.Operation) -> Box | None:
+def _stored_box(forms: Forms, store: ir.Operation, is_known: bool) -> Box | None:
     """Return the box that a store covers if TMA can store it, or None."""
     if store.name != _STORE or "cache" in store.attributes or "evict" in store.attributes:
         return None
@@ -178,10 +179,10 @@ def _stored_box(forms: Forms, store: ir.Operation) -> Box | None:
     if not isinstance(value.type, ir.RankedTensorType) or value.type.rank < 2:
         return None
     size = element_bytes(value.type.element_type)
-    box = _box(forms, pointer, mask[0] if mask else None, size)
+    box = _box(forms, pointer, mask[0] if mask else None, size, is_known)
     if box is None or [dim.axis for dim in box.dimensions if dim.axis is not None] != list(range(value.type.rank)):
         return None
     # The H200 clips what it stores to multiples of 16 bytes only.
     end = box.dimensions[-1].extent
-    clips = end is not None and forms.divisibility(end) * size % _TMA_BYTES
+    clips = end is not None and not is_aligned(forms, end, size) and (is_known or end.number is not None)
     return None if clips or size * prod(value.type.shape) < _MIN_STORE_BYTES else box
