@@ -181,7 +181,7 @@ class Loop:
         base = base_argument(load.operands[0])
         for op in self._all_ops():
             name = op.name
-            if name in ORDERING or (name in _ATOMICS and _acquires(op)):
+            if name in ORDERING or (name in _ATOMICS and acquires(op)):
                 return False
             if name in GLOBAL_WRITES:
                 other = base_argument(op.operands[0])
@@ -199,7 +199,7 @@ class Loop:
                     pending += [o.operation for o in block.operations]
 
 
-def _acquires(atomic: ir.Operation) -> bool:
+def acquires(atomic: ir.Operation) -> bool:
     """Whether later loads may rely on what an atomic operation has read: a lock that it took, a count that it waited for."""
     sem = tile.enum_value(atomic.attributes["sem"]) if "sem" in atomic.attributes else "acq_rel"
     return sem in ("acquire", "acq_rel") and any(True for _ in atomic.results[0].uses)

@@ -20,7 +20,7 @@ from tilewright.compiler.analysis.affine import Forms
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.boxes import Box, box_of, is_aligned
 from tilewright.compiler.analysis.dot_plan import plan_dot
-from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument
+from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, acquires, base_argument
 from tilewright.compiler.analysis.machine import Machine
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.layouts.descriptors import tma_layout
@@ -30,7 +30,8 @@ from .building import is_zero
 
 _LOAD, _STORE = "tile.load", "tile.store"
 _READS = frozenset({_LOAD, "tile.descriptor_load", "tile.descriptor_gather", "tile.atomic_load", "tile.atomic_poll"})
-_ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas", "tile.atomic_store"})
+_ACQUIRING = frozenset({"tile.atomic_rmw", "tile.atomic_cas"})
+_ATOMICS = _ACQUIRING | {"tile.atomic_store"}
 _SYNCHRONIZING = frozenset({"tile.barrier", "tile.atomic_poll", "tile.atomic_load", "func.call"})
 _MAY_DO_ANYTHING = frozenset({"tile.inline_asm", "tile.extern_call"})
 _LOOPS = frozenset({"scf.for", "scf.while"})
@@ -86,16 +87,12 @@ def _by_argument(ops: list[ir.Operation]) -> dict[ir.Value, list[ir.Operation]] 
     return out
 
 
-def _is_used(op: ir.Operation) -> bool:
-    return any(True for result in op.results for _ in result.uses)
-
-
 class _Order:
     """Where a kernel synchronizes, with its own threads or other programs."""
 
     def __init__(self, ops: list[ir.Operation]):
         self.positions = {key(op): i for i, op in enumerate(ops)}
-        self.points = [op for op in ops if op.name in _SYNCHRONIZING or (op.name in _ATOMICS and _is_used(op))]
+        self.points = [op for op in ops if op.name in _SYNCHRONIZING or (op.name in _ACQUIRING and acquires(op))]
 
     def is_behind(self, load: ir.Operation) -> bool:
         """Whether a load may run after one of these."""

@@ -66,6 +66,12 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         rows = (tl.num_programs(0) - 2 * pid) * 64 + r
     elif MODE == "batch":
         rows = rows + (pid // 8).to(tl.int64) * n
+    if MODE == "behind what acquires":
+        tl.store(index + 1, tl.atomic_add(index, 1))
+    elif MODE == "behind a barrier":
+        tl.debug_barrier()
+    elif MODE == "behind a count":
+        tl.atomic_add(index, 1)
     p = x + rows[:, None] * s + columns[None, :]
     q = y + r[:, None] * 64 + c[None, :]
     acc = tl.zeros((64, 64), tl.float32)
@@ -196,6 +202,11 @@ def test_wrapped_indices_that_nobody_looks_at():
 def test_stores(mode, out):
     found = recipes(mode)
     assert found.pop("o", None) == out and list(found) == ["x", "y"]
+
+
+def test_what_may_have_been_written_is_loaded_plainly():
+    assert recipes("behind what acquires") == recipes("behind a barrier") == {}
+    assert set(recipes("behind a count")) == {"x", "y"}
 
 
 def test_targets_without_wgmma_keep_pointers():
