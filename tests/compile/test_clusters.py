@@ -8,6 +8,8 @@ from kernel_harness import run_kernel
 
 import tilewright
 import tilewright.language as tl
+from tilewright.backends.compiler import GPUTarget
+from tilewright.compiler import ASTSource
 
 F32 = "*fp32"
 
@@ -223,3 +225,34 @@ def test_exchanges_in_helpers(seed):
     out = np.full(5, np.nan, np.float32)
     run_kernel(sums_by_helper, (1,), {"X": x, "OUT": out, "rows": 5, "n": 128}, {"B": 128}, {"X": F32, "OUT": F32}, seed, num_ctas=4)
     assert (out == np.cumsum(x.sum(1))).all()
+
+
+def ptx_of(kernel, types: dict[str, str], constants: dict, **options) -> str:
+    """The PTX for sm_90; pointers and integers count as multiples of 16."""
+    full = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if name not in constants}
+    compiled = tilewright.compile(ASTSource(kernel, full, constants, attrs), target=GPUTarget("cuda", 90, 32), options=options)
+    assert compiled.n_spills == 0 and not compiled.metadata.ptxas_warnings
+    return compiled.asm["ptx"]
+
+
+def test_a_row_meets_the_cluster_once():
+    """Each of the two reductions is one store to each CTA, which an mbarrier counts; nothing waits for a flush."""
+    text = ptx_of(softmax, {"X": F32, "OUT": F32}, {"B": 32768}, num_ctas=4, num_warps=8)
+    assert text.count("barrier.cluster.arrive.relaxed") == text.count("barrier.cluster.wait") == 1
+    assert "barrier.cluster.arrive.release" not in text and "fence.acq_rel" not in text
+    assert text.count("st.async") == 2 and text.count("mbarrier.try_wait") == 2
+
+
+def test_nothing_of_clusters_in_programs_of_one_cta():
+    text = ptx_of(softmax, {"X": F32, "OUT": F32}, {"B": 4096}, num_warps=8)
+    assert ".cluster" not in text and "explicitcluster" not in text and "mapa" not in text
+
+
+def test_shared_blocks_are_multicast():
+    """B of a product whose rows are divided: each CTA issues one box of half the rows, and gives slots back to both."""
+    types = dict.fromkeys(("A", "B", "C"), "*fp16")
+    constants = {"BM": 256, "BN": 256, "BK": 64, "WS": True}
+    text = ptx_of(block_gemm, types, constants, num_ctas=2, num_warps=8, num_stages=3)
+    assert text.count(".multicast::cluster") == 1 and "mbarrier.arrive.shared::cluster" in text
+    assert "arrive.release.cluster" not in text and "setmaxnreg" in text

@@ -216,3 +216,14 @@ def test_descriptors_that_the_kernel_makes(ctas):
     run_kernel(grouped_gemm, (2,), arguments, constants, types, num_ctas=ctas)
     for g, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
         assert np.allclose(c[start:end], a[start:end].astype(np.float32) @ b[g].astype(np.float32).T, rtol=1e-2, atol=1e-1)
+
+
+def test_maps_that_the_kernel_makes_are_written_and_acquired():
+    types = {"A": "*fp16", "B": "*fp16", "C": "*fp32", "ENDS": "*i32"}
+    constants = {"BM": 128, "BN": 128, "BK": 64, "STEP": 8}
+    kernel = compiled(grouped_gemm, types, constants, num_warps=4)
+    text = kernel.asm["ptx"]
+    assert kernel.metadata.global_scratch_size == 256 and kernel.n_spills == 0
+    assert text.count("tensormap.cp_fenceproxy") == text.count("fence.proxy.tensormap::generic.acquire.gpu") == 2
+    assert text.count("fence.proxy.async;") == 1 and "cp.async.ca" not in text and "cp.async.cg" not in text
+    assert "tensormap" not in compiled(grouped_gemm, types, constants, num_warps=4, tma=False).asm["ptx"]
