@@ -28,8 +28,6 @@ from .tree import Block, Node
 # Rows and columns of a dot's result below which a CTA's part makes poor use of the matrix instructions.
 _MIN_ROWS, _MIN_COLUMNS = 64, 32
 _DOTS = ("tile.dot", "tile.dot_scaled")
-#: Operations with a tensor descriptor, and which operand is the tensor that is stored.
-_DESCRIPTOR_STORES = {"tile.descriptor_store": 1, "tile.descriptor_reduce": 1}
 
 
 def make_split(shape: tuple[int, ...], columns: tuple[int, ...]) -> LinearLayout:
@@ -244,7 +242,7 @@ class ClusterSolver(LayoutSolver):
         self.homes[node.results[0]] = self._block(node.results[0])
 
     def _block_store(self, node: Node) -> None:
-        value = node.operands[_DESCRIPTOR_STORES[node.name]]
+        value = node.operands[1]
         self.wants[node] = [self._block(v) if v is value else None for v in node.operands]
 
     def _row_load(self, node: Node) -> None:

@@ -21,7 +21,7 @@ from .asm import inline_asm
 from .context import LoweringContext
 from .convert_layout import registers_of_round
 from .registry import rule
-from .types import scalar_type, types
+from .shared_memory import element_bytes
 
 ARRIVE = "barrier.cluster.arrive.release.aligned;"
 #: Where a fence went before: what is under way is not waited for.
@@ -119,11 +119,6 @@ def reading(layout: LinearLayout, shape: tuple[int, ...], before: tuple[int, ...
     return Reading(tuple(map(of_part, layout.column("register"))), tuple(map(of_part, threads)), tuple(ranks))
 
 
-def element_bytes(value: ir.Value) -> int:
-    """The bytes of an element of a tensor in shared memory."""
-    return max(8, types().width(scalar_type(value.type.element_type))) // 8
-
-
 def scratch_bytes(op: ir.Operation) -> int:
     """The bytes of shared memory that an exchange takes in each CTA; those of a pushed one are its own."""
     if part_gather.is_pushed(op):
@@ -132,7 +127,7 @@ def scratch_bytes(op: ir.Operation) -> int:
 
 
 def _area(value: ir.Value) -> int:
-    return -(-prod(value.type.shape) * element_bytes(value) // _ALIGNMENT) * _ALIGNMENT
+    return -(-prod(value.type.shape) * element_bytes(value.type.element_type) // _ALIGNMENT) * _ALIGNMENT
 
 
 @rule("tile.exchange")
