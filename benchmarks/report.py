@@ -94,7 +94,7 @@ def heading(machines: list[dict[str, Any]]) -> str:
 
 
 def plot(group: str, cases: list[Result], path: Path) -> None:
-    """Bars of the group's speeds; above ours, the ratio to Triton."""
+    """Bars of the group's speeds, a block of them for each case; at the end of our best, the ratio to Triton's."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -103,22 +103,22 @@ def plot(group: str, cases: list[Result], path: Path) -> None:
     pyplot.rcParams.update({"svg.hashsalt": group, "font.size": 9})
     cases = [case for case in cases if case["entries"]]
     columns = names(cases)
-    figure, axes = pyplot.subplots(figsize=(2.5 + 0.32 * len(cases) * (len(columns) + 1), 3.6), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.15 * len(cases) * (len(columns) + 1)), layout="constrained")
     width = 0.84 / len(columns)
     for place, name in enumerate(columns):
         bars = [(i, e) for i, case in enumerate(cases) for e in case["entries"] if e["name"] == name]
         at = [i + (place - (len(columns) - 1) / 2) * width for i, _ in bars]
-        color = _color(name, columns)
-        axes.bar(at, [e["value"] for _, e in bars], width * 0.92, label=name, color=color)
-        for x, (i, e) in zip(at, bars):
+        axes.barh(at, [e["value"] for _, e in bars], width * 0.92, label=name, color=_color(name, columns))
+        for y, (i, e) in zip(at, bars):
             if e["implementation"] == _OURS and e["value"] == best(cases[i], _OURS) and (against := ratio(cases[i], _OTHER)) is not None:
-                axes.annotate(f"{against:.2f}x", (x, e["value"]), ha="center", va="bottom", fontsize=7)
-    axes.set_xticks(range(len(cases)), [case["name"].replace(", ", "\n").replace(" ", "\n", 1) for case in cases], fontsize=8)
-    axes.set_ylabel(cases[0]["unit"])
-    axes.set_title(f"{group} (over our best: ratio to Triton's best)", fontsize=9)
+                axes.annotate(f" {against:.2f}x", (e["value"], y), va="center", fontsize=7)
+    axes.set_yticks(range(len(cases)), [case["name"] for case in cases], fontsize=8)
+    axes.set_ylim(len(cases) - 0.5, -0.5)
+    axes.set_xlabel(cases[0]["unit"])
+    axes.set_title(f"{group} (at the end of our best: ratio to Triton's best)", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    figure.savefig(path, metadata={"Date": None})
+    figure.legend(*axes.get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside right upper")
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import hopper_blocks as hopper
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("architecture.md", "errors.md", "hopper.md", "tilewright-opt.md")
+PAGES = ("architecture.md", "errors.md", "hopper.md", "performance.md", "tilewright-opt.md")
 _BLOCK = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -138,6 +138,24 @@ def mistakes(group: str) -> Callable[[], str]:
     return text
 
 
+def speed() -> str:
+    """The results of the newest run of `benchmarks/run.py` that is checked in, best variants only, and its plots."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    report = import_module("report")
+    folder = max(path.parent for path in (ROOT / "benchmarks" / "results").glob("*/*.json"))
+    machines, groups = report.load(folder)
+    lines = [report.heading(machines).split("\n", 2)[2].strip(), ""]
+    for group, cases in groups.items():
+        lines += [f"| {group} | unit | Tilewright | Triton | library | x Triton | x library |", "|---|---|---:|---:|---:|---:|---:|"]
+        for case in cases:
+            values = [report.number(report.best(case, who)) for who in ("tilewright", "triton", None)]
+            ratios = [report.number(report.ratio(case, who), 2) for who in ("triton", None)]
+            lines.append(report.row([case["name"], case["unit"], *values, *ratios]))
+        plot = folder / f"{group}.svg"
+        lines += ["", *([f"![{group}](../{plot.relative_to(ROOT).as_posix()})", ""] if plot.exists() else [])]
+    return "\n".join(lines) + "\n"
+
+
 def command_help() -> str:
     """What `tilewright-opt --help` prints."""
     from tilewright.compiler import opt
@@ -160,6 +178,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "mistakes in the call": mistakes("IN_THE_CALL"),
     "mistakes on this machine": mistakes("ON_THIS_MACHINE"),
     "tilewright opt help": command_help,
+    "speed": speed,
     "gemm facts": hopper.facts("gemm"),
     "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for %\w+ = %\d+ to .*tensor<128x256xf32"),
     "gemm producer": hopper.sass("gemm", r"USETMAXREG\.DEALLOC", r"USETMAXREG\.TRY"),
