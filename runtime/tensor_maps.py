@@ -19,7 +19,7 @@ MAX_CACHED = 4096
 
 _MAX_STRIDE_BYTES = 1 << 40
 _MAX_SIZE = 1 << 32
-#: `CUtensorMapDataType` and `CUtensorMapSwizzle` (bytes), by value; a value of `CUtensorMapL2promotion`.
+#: `CUtensorMapDataType`, `CUtensorMapSwizzle` and `CUtensorMapL2promotion` (bytes), by value.
 _DATA_TYPES = (
     "UINT8",
     "UINT16",
@@ -35,7 +35,7 @@ _DATA_TYPES = (
     "TFLOAT32",
 )
 _SWIZZLES = (0, 32, 64, 128)
-_L2_PROMOTION_256B = 3
+_PROMOTIONS = (0, 64, 128, 256)
 #: Element -> bytes, name in `CUtensorMapDataType`.
 _ELEMENTS = {"u8": (1, "UINT8"), "u16": (2, "UINT16"), "u32": (4, "UINT32"), "u64": (8, "UINT64"), "i32": (4, "INT32"), "i64": (8, "INT64")}
 _ELEMENTS |= {"f16": (2, "FLOAT16"), "bf16": (2, "BFLOAT16"), "f32": (4, "FLOAT32"), "tf32": (4, "TFLOAT32"), "f64": (8, "FLOAT64")}
@@ -188,7 +188,7 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
         (c_uint32 * rank)(*[1] * rank),
         0,  # no interleaving
         _SWIZZLES.index(descriptor["swizzle"]),
-        _L2_PROMOTION_256B,
+        _PROMOTIONS.index(descriptor["promotion"]),
         int(descriptor["padding"] == "nan"),
     )
     libcuda.check(status, "cuTensorMapEncodeTiled")

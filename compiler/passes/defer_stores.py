@@ -204,7 +204,8 @@ class _Deferral:
 
     def _release(self, build: Builder, products: Loop, condition: ir.Value, places: Values) -> None:
         """Release the blocks of the first products, where those of the second iteration were issued as well: as that one would have."""
-        build.op("tilegpu.wgmma_wait", [], [], {"num": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)})
+        wait = next(op for op in products.ops if op.name == "tilegpu.wgmma_wait")
+        build.op("tilegpu.wgmma_wait", [], [], {"num": wait.attributes["num"]})
         starts = dict(zip(products.args, products.inits, strict=True))
         values: Values = {}
         for argument, value in zip(products.args, products.yields, strict=True):

@@ -145,6 +145,8 @@ def test_gemm_is_made_of_tma_and_wgmma():
     assert "cp.async.cg" not in ptx and "ld.global" not in ptx and "st.global" not in ptx
     assert [d["base"] for d in kernel.metadata.tma_descriptors] == ["a0", "a1", "a2"]
     assert [d["swizzle"] for d in kernel.metadata.tma_descriptors] == [128] * 3
+    # Rows of 128 bytes of A and B: L2 fetches what the next block needs as well.
+    assert [d["promotion"] for d in kernel.metadata.tma_descriptors] == [256, 256, 128]
 
 
 @pytest.mark.parametrize("stages", [2, 3])

@@ -14,7 +14,18 @@ import tilewright.language as tl
 import tilewright.runtime.jit as jit_module
 from tilewright.runtime.drivers import libcuda
 from tilewright.runtime.jit import jit
-from tilewright.runtime.tensor_maps import _DATA_TYPES, _SWIZZLES, MAX_CACHED, TensorMapError, TensorMaps, divide, encode, remainder, wrap
+from tilewright.runtime.tensor_maps import (
+    _DATA_TYPES,
+    _PROMOTIONS,
+    _SWIZZLES,
+    MAX_CACHED,
+    TensorMapError,
+    TensorMaps,
+    divide,
+    encode,
+    remainder,
+    wrap,
+)
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 LOAD = {
@@ -26,6 +37,7 @@ LOAD = {
     "stores": False,
     "box": [64, 64],
     "swizzle": 128,
+    "promotion": 256,
 }
 STORE = {**LOAD, "stores": True, "base": "(a1 + 2 * wrap(a3 * 32, 32))", "shape": ["a2", "64"], "strides": ["64"]}
 
@@ -243,5 +255,7 @@ def test_the_drivers_enumerations():
         assert getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{name}") == value
     for value, size in enumerate(_SWIZZLES):
         assert getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{size}B' if size else 'NONE'}") == value
-    assert cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B == 3
     assert cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA == 1
+    for value, size in enumerate(_PROMOTIONS):
+        name = f"L2_{size}B" if size else "NONE"
+        assert getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{name}") == value
