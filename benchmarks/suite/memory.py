@@ -54,7 +54,7 @@ def row_configs(n: int) -> list[Config]:
     found = configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32))))
     if n < _LONG_ROW:
         return found
-    ctas = [config("", (), w, 3, num_ctas=c) for c in (2, 4, 8, 16) for w in (8, 16) if 32 <= n // (32 * w * c) <= 64]
+    ctas = [config("", (), w, 3, num_ctas=c) for c in (2, 4, 8, 16) for w in (4, 8, 16) if 32 <= n // (32 * w * c) <= 64]
     return [*(cf for cf in found if n // (32 * cf["num_warps"]) <= 128), *ctas]
 
 
