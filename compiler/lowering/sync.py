@@ -11,6 +11,8 @@ from .context import LoweringContext
 from .registry import rule
 
 WARPGROUP_THREADS = 128
+#: One for the thread that the hardware picks to act for its warp, always the same one.
+ELECT = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 $0, 1, 0, p; }"
 EACH_WARP = "tilegpu.each_warp"
 _EACH_WARPGROUP = "tilegpu.each_warpgroup"
 
@@ -86,12 +88,19 @@ def mbarrier_init(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
 
 def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | None:
-    """i1: thread 0, if the optional predicate at operand `index` holds; None where the role is that one thread.
+    """i1: the thread that issues for the CTA or role, if the optional predicate at operand `index` holds; None where the role is that one
+    thread.
 
-    To be branched on, with `when`: of TMA instructions under a thread's own predicate ptxas makes loops over the threads of the warp.
+    The hardware elects it out of the first warp: of a branch on that ptxas knows that the warp stays together, so it makes no loops over
+    the threads of the warp for TMA instructions, and keeps addresses in uniform registers in the loops around.
     """
     predicate = ctx.value(op.operands[index]) if len(op.operands) > index else None
-    return access.both(ctx, access.first_thread(ctx), predicate)
+    if ctx.role is not None and ctx.role.alone:
+        return predicate
+    is_first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(0)), ctx.types.icmp("eq"))
+    leads = inline_asm(ctx, ELECT, "=r", (), ctx.types.i32)
+    leads = ctx.emit("llvm.icmp", ctx.types.i1, (leads, ctx.i32(0)), ctx.types.icmp("ne"))
+    return access.both(ctx, access.both(ctx, is_first, leads), predicate)
 
 
 @rule("tilegpu.mbarrier_expect")

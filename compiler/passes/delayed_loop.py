@@ -17,9 +17,8 @@ ones of this iteration together, and works on the former's result while the latt
 What the later products' left operands need of reductions of the first products' result stands in a branch that is always taken: so ptxas
 leaves it in front of the wait for the later products, which then gives time for it and none to spare (`keep_reductions_ahead`).
 
-Where exponentials bound the loop (`Site.turns`), warpgroups issue their products one after the other: each waits for its turn in front of
-the first products and passes it on behind the later ones, at named barriers of two warpgroups each. So one works on its results while
-another's products run.
+With `Site.turns`, warpgroups issue their products one after the other: each waits for its turn in front of the first products and passes it
+on behind the later ones, at named barriers of two warpgroups each. So one works on its results while another's products run.
 """
 
 from __future__ import annotations
@@ -62,7 +61,8 @@ class DelayedLoop(ConsumerLoop):
         inits = [loop.lower, *(loop.inits[i] for i in kept), *waited, *accumulators, *flat([self.place, self.place])]
         lefts = [loop.ops[d.issue].operands[0] for d in site.delayed]
         types = [v.type for v in (loop.lower, *(loop.inits[i] for i in kept), *lefts, *accumulators, *flat([self.place]))]
-        new = build.op("scf.while", types, inits, regions=2)
+        schedule = {"tilegpu.delayed": i32_attr(len(site.delayed), self.context), "tilegpu.turns": i32_attr(site.turns, self.context)}
+        new = build.op("scf.while", types, inits, schedule, regions=2)
         location = loop.op.location
         work = new.regions[0].blocks.append(*[v.type for v in inits], arg_locs=[location] * len(inits))
         issue = new.regions[1].blocks.append(*types, arg_locs=[location] * len(types))

@@ -483,6 +483,8 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
     if text.startswith("barrier.cluster."):
         (simulator.cluster_arrive if ".arrive" in text else simulator.cluster_wait)(active)
         return None
+    if text.startswith("{ .reg .pred p; elect.sync"):
+        return (np.arange(simulator.threads) % WARP == 0).astype(np.int32)
     if text == "mov.u32 $0, %nsmid;":
         return np.full(simulator.threads, 132, np.int32)
     if match := re.fullmatch(r"barrier\.(sync|arrive)\.aligned \$0, (\d+);", text):

@@ -195,7 +195,8 @@ def test_attention_is_made_of_roles(d, block, causal):
     kernel, ptx = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
     assert_specialized(kernel, ptx)
     loop = loop_of(ptx)
-    assert re.findall(r"barrier\.(\w+)\.aligned", loop) == []
+    turns = ["sync", "arrive"] if d == 128 and not causal else []
+    assert re.findall(r"barrier\.(\w+)\.aligned", loop) == turns, "turns where products are the limit, and none is masked"
     assert "bar.sync" not in loop and loop.count("mbarrier.try_wait.parity") == 2 and loop.count("mbarrier.arrive") == 2
     products = [m.start() for m in re.finditer(rf"wgmma.mma_async.sync.aligned.m64n(?:{d}|{block})k16", loop)]
     assert len(products) == d // 16 + block // 16
@@ -203,6 +204,23 @@ def test_attention_is_made_of_roles(d, block, causal):
     assert wait_all < products[0] < products[-1] < wait_first, "both products are issued before the wait for the first one"
     assert loop.index("ex2.approx") < wait_all, "the later product runs beside the exponentials"
     assert ptx.count("wgmma.mma_async") == 2 * len(products), "one more of each, in front of the loop and behind it"
+
+
+@pytest.mark.parametrize(
+    ("asked", "delayed", "turns"),
+    [("", True, True), ("tile.delay_products = false", False, False), ("tile.take_turns = false", True, False)],
+)
+def test_attributes_of_the_loop_decide(asked, delayed, turns, tmp_path):
+    constants = {"D": 128, "BM": 128, "BN": 128, "CAUSAL": False, "WS": True}
+    kernel, _ = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
+    text = kernel.asm["ttir"]
+    old = "{tile.warp_specialize = true}"
+    assert text.count(old) == 1
+    path = tmp_path / "attention.ttir"
+    path.write_text(text.replace(old, f"{{{asked}{', ' if asked else ''}tile.warp_specialize = true}}"))
+    edited = tilewright.compile(str(path), target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "num_stages": 2})
+    assert ("tilegpu.delayed = 1" in edited.asm["ttgir"]) == delayed
+    assert (edited.asm["ptx"].count("barrier.sync.aligned") == 2) == turns
 
 
 def test_masks_are_in_one_branch_only():

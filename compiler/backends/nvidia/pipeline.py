@@ -48,6 +48,7 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
             },
         ),
         "tilegpu-lower-dots",
+        "tilegpu-order-products",
         "tilegpu-place-descriptors",
         *_warp_specialize(options),
         (
