@@ -34,7 +34,7 @@ MEMORY_OPS = frozenset(_MASK_OPERAND)
 
 # A thread's run in the widest type of a group is one access: with two, lanes are 32 bytes apart in each, which touches all lines twice.
 _MAX_RUN_BYTES = 16
-_SECTOR_BYTES = 32
+SECTOR_BYTES, LINE_BYTES = 32, 128
 _MIN_THREAD_BYTES = 8
 
 
@@ -57,7 +57,9 @@ def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Nod
     """Choose the layout of every memory operation on pointer tensors."""
     groups: dict[tuple, list[tuple[Node, int, int]]] = {}
     scanned: set[tuple[tuple[int, ...], int]] = set()
+    names = set()
     for node in tree.body.walk():
+        names.add(node.name)
         if node.name == "tile.scan":
             scanned.add((tree.shape(node.operands[0]), ir.IntegerAttr(node.op.attributes["axis"]).value))
         if node.name not in _MASK_OPERAND or node.operands[0] not in tree.tensors:
@@ -70,11 +72,13 @@ def access_layouts(tree: Tree, axis: AxisAnalysis, machine: Machine) -> dict[Nod
         width = axis.access_width(pointer, mask_of(node), order[0])
         width = min(width, max(1, prod(shape) // machine.threads))
         groups.setdefault((shape, order, _feeds_only_dots(node, tree)), []).append((node, width, size))
+    # A block that is turned around passes shared memory in pieces as wide as what a thread holds of it in both directions.
+    turned = "tile.dot" not in names and ("tile.trans" in names or len({order for shape, order, _ in groups if len(shape) > 1}) > 1)
     out = {}
     for (shape, order, _), members in groups.items():
         run = max(width for _, width, _ in members)
         run = max(1, min(run, _MAX_RUN_BYTES // max(size for _, _, size in members)))
-        layout = coalesced(shape, order, run, machine, [d for d in order[1:] if (shape, d) in scanned])
+        layout = coalesced(shape, order, run, machine, [d for d in order[1:] if turned or (shape, d) in scanned])
         for node, width, _ in members:
             out[node] = Access(order, width, layout)
     return out
@@ -92,8 +96,8 @@ def _feeds_only_dots(node: Node, tree: Tree) -> bool:
 def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine: Machine, neighbours: Sequence[int] = ()) -> LinearLayout:
     """Return the blocked layout with `run` elements a thread along `order[0]`, lanes and then warps spread in `order`.
 
-    What a thread holds along the dimensions `neighbours` is next to each other, so that scans along them begin within a thread and only
-    their totals go to other threads.
+    What a thread holds along the dimensions `neighbours` is next to each other, for scans along them, which then begin within a thread, and
+    for accesses along them.
     """
     per_thread = [min(run, s) if d == order[0] else 1 for d, s in enumerate(shape)]
     lanes, warps = spread(shape, per_thread, order, machine.num_warps, machine.threads_per_warp)
@@ -102,9 +106,9 @@ def coalesced(shape: tuple[int, ...], order: tuple[int, ...], run: int, machine:
     return blocked(shape, tuple(per_thread), lanes, warps, order)
 
 
-def fills_sectors(layout: LinearLayout, dim: int, element: int) -> bool:
-    """Whether a warp's access in `layout` covers whole sectors of memory, and each thread 8 bytes, if elements of `element` bytes are
-    contiguous along `dim`."""
+def fills(layout: LinearLayout, dim: int, element: int, whole: int) -> bool:
+    """Whether a warp's access in `layout` covers runs of `whole` bytes of memory (a sector, a line), and each thread 8 bytes, if elements
+    of `element` bytes are contiguous along `dim`."""
     registers, lanes = layout.column("register"), layout.column("lane")
     run, own = 1, 1
     while run < layout.out_sizes[dim]:
@@ -114,4 +118,4 @@ def fills_sectors(layout: LinearLayout, dim: int, element: int) -> bool:
         elif step not in registers and step not in lanes:
             break
         run *= 2
-    return own * element >= _MIN_THREAD_BYTES and run * element >= _SECTOR_BYTES
+    return own * element >= _MIN_THREAD_BYTES and run * element >= whole

@@ -16,7 +16,7 @@ from mlir import ir
 
 from tilewright.compiler.layouts import LinearLayout, is_replicated, join, split
 
-from .access_layouts import MEMORY_OPS, Access, access_layouts, coalesced, fills_sectors
+from .access_layouts import LINE_BYTES, MEMORY_OPS, SECTOR_BYTES, Access, access_layouts, coalesced, fills
 from .axis_info import AxisAnalysis, element_bytes
 from .dot_plan import plan_dot
 from .layout_rules import integer, is_elementwise, is_remakeable, is_shape_op, is_source, is_transparent, operand_layout, result_layout
@@ -272,7 +272,7 @@ class LayoutSolver:
             return access.layout
         size = element_bytes(self.tree.tensors[value].element_type)
         few = access.width == 1 and prod(self.tree.shape(pointer)) <= self.machine.threads
-        whole = access.width * size >= 8 and fills_sectors(home, access.order[0], size)
+        whole = access.width * size >= 8 and fills(home, access.order[0], size, SECTOR_BYTES if self._dots else LINE_BYTES)
         return home if few or whole else access.layout
 
     def _dot(self, node: Node) -> None:

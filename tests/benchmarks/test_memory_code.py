@@ -81,7 +81,7 @@ EXPECTED: dict[str, tuple[Callable[[], Problem], dict[str, int]]] = {
     ),
     "transpose": (
         lambda: memory.transpose("meta", 8192, 8192, BF16),
-        {"loads": 4, "stores": 4, "barriers": 1, "shared loads": 4, "shared stores": 32},
+        {"loads": 4, "stores": 4, "barriers": 1, "shared loads": 4, "shared stores": 4},
     ),
     "embedding": (lambda: memory.embedding("meta", 99, 64, 4096), {"loads": 4, "narrow loads": 1, "stores": 4}),
     "embedding backward": (
