@@ -61,9 +61,9 @@ def is_source(name: str) -> bool:
     return name in _SOURCES
 
 
-def is_shape_op(name: str) -> bool:
-    """Whether operations of this name only move the elements of their one source."""
-    return name in _TRANSPARENT or name in _SHAPE_OPS
+def keeps_elements(name: str) -> bool:
+    """Whether the result of an operation of this name has the elements of its one source, each once, in another shape."""
+    return name in _SHAPE_OPS or name == "tile.expand_dims"
 
 
 def is_transparent(name: str) -> bool:

@@ -19,7 +19,7 @@ from tilewright.compiler.layouts import LinearLayout, is_replicated, join, split
 from .access_layouts import LINE_BYTES, MEMORY_OPS, SECTOR_BYTES, Access, access_layouts, coalesced, fills
 from .axis_info import AxisAnalysis, element_bytes
 from .dot_plan import plan_dot
-from .layout_rules import integer, is_elementwise, is_remakeable, is_shape_op, is_source, is_transparent, operand_layout, result_layout
+from .layout_rules import integer, is_elementwise, is_remakeable, is_source, is_transparent, keeps_elements, operand_layout, result_layout
 from .machine import Machine
 from .tree import Block, Node, Tree
 
@@ -118,7 +118,7 @@ class LayoutSolver:
             elif node.name == "tile.split" and node.operands[0] in made:
                 half = split(made[node.operands[0]])
                 made |= {r: half for r in node.results if half is not None and r in self.tree.tensors}
-            elif is_shape_op(node.name) and node.operands[0] in made and "allow_reorder" not in node.op.attributes:
+            elif keeps_elements(node.name) and node.operands[0] in made and "allow_reorder" not in node.op.attributes:
                 made[node.results[0]] = result_layout(node, self.tree.shape(node.results[0]), made[node.operands[0]])
             elif node.name == "scf.for":
                 made |= {r: made[y] for r, y in zip(node.results, node.blocks[0].terminator.operands, strict=True) if y in made}
