@@ -15,7 +15,7 @@ _MASKED = -1e30
 
 _FORWARD = [
     config("BM BN", blocks, warps, stages)
-    for blocks, warps, stages in (((128, 128), 8, 2), ((128, 64), 8, 3), ((128, 64), 4, 3), ((64, 64), 4, 3), ((128, 128), 8, 3))
+    for blocks, warps, stages in (((128, 128), 8, 2), ((128, 128), 8, 3), ((128, 64), 8, 3), ((64, 64), 4, 3))
 ]
 _SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))]
 #: 64 columns: there is room for four warpgroups of 64 rows.
@@ -133,8 +133,6 @@ _BACKWARD_KV = [
     for blocks, warps, specialized in (
         ((64, 128), 8, True),
         ((64, 128), 8, False),
-        ((32, 128), 8, False),
-        ((128, 64), 8, False),
         ((64, 64), 4, False),
     )
 ]
@@ -148,7 +146,6 @@ _BACKWARD_Q = [
         ((128, 64), 8, 2, True),
         ((128, 128), 8, 2, True),
         ((128, 64), 8, 2, False),
-        ((128, 32), 8, 3, False),
         ((64, 64), 4, 2, False),
     )
 ]

@@ -24,10 +24,10 @@ Announce = Callable[[str], None]
 _FLUSH_BYTES = 256 << 20
 #: GPU cycles of idling before a timed call: the host gets ahead, so launches are not waited for.
 _LEAD = 200_000
-_TRIALS = 4
+_TRIALS = 3
 #: A hot card slows down until all kernels are as fast as its power allows. What computes is therefore timed in bursts of some milliseconds,
 #: each after an idle time in seconds; what moves bytes needs no rest. (rest, bursts, milliseconds of a burst)
-_COMPUTE, _MEMORY = (0.1, 4, 12.0), (0.0, 4, 15.0)
+_COMPUTE, _MEMORY = (0.1, 3, 12.0), (0.0, 4, 10.0)
 _LEAST, _MOST = 3, 60
 
 
