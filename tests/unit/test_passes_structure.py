@@ -131,8 +131,8 @@ def test_attention_issues_both_products_together():
     loop = body(text)
     steps = order(loop, "async_wait", "tilegpu.wgmma ", "async_copy", "wgmma_wait num = 1", "math.exp2", "wgmma_wait num = 0", "fp_to_fp")
     assert steps[:6] == ["async_wait", "tilegpu.wgmma ", "tilegpu.wgmma ", "async_copy", "async_copy", "wgmma_wait num = 1"]
-    # The new left operand is packed only behind the wait for the product that reads the old one.
-    assert steps[6:] == ["math.exp2", "math.exp2", "wgmma_wait num = 0", "fp_to_fp"]
+    # The new left operand is made only behind the wait for the product that reads the old one; the factor of the old sums comes before.
+    assert steps[6:] == ["math.exp2", "wgmma_wait num = 0", "math.exp2", "fp_to_fp"]
     assert "convert_layout" not in loop and "local_alloc" not in loop
     behind = text.split(loop)[1]
     assert order(behind, "async_wait num = 0", "tilegpu.wgmma ", "wgmma_wait num = 0")[:3] == [
