@@ -33,7 +33,7 @@ def live_words(loop: Loop) -> int:
         for value in op.operands:
             last_use[value] = position
     outside = {v: p for v, p in last_use.items() if loop.definition(v) is None and v != loop.iv and loop.carried_index(v) is None}
-    always = sum(_data_words(v.type) for v in outside) + sum(_data_words(v.type) for v in loop.args)
+    always = sum(_data_words(v.type) for v in outside if not _repeats_a_scalar(v)) + sum(_data_words(v.type) for v in loop.args)
     most = 0
     alive: dict[ir.Value, int] = {}
     for position, op in enumerate(loop.ops):
@@ -41,6 +41,11 @@ def live_words(loop: Loop) -> int:
             most = max(most, sum(_data_words(v.type) for v, last in alive.items() if last >= position))
         alive.update((result, last_use.get(result, -1)) for result in op.results)
     return always + most
+
+
+def _repeats_a_scalar(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in ("arith.constant", "tile.splat")
 
 
 def _data_words(type_: ir.Type) -> int:

@@ -11,7 +11,7 @@ After: such a loop carries what the loads of its next iteration return:
         yield next
 
 While an iteration reduces, waits at barriers or stores, the loads of the next one are on their way. That takes registers for the loaded
-elements; loops that would then leave fewer than 16 warps on a multiprocessor stay as they are.
+elements; loops that would then leave a multiprocessor fewer than two CTAs or 16 warps stay as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .loop_expansion import Track, masked_load
 from .registry import register
 
 _REGISTERS = 65536  # of a multiprocessor
-_ENOUGH_THREADS = 512
+_FEWEST_CTAS, _FEWEST_THREADS = 2, 512  # on one
 _OVERHEAD = 24  # registers for addresses, masks and the temporary values of reductions
 _SGT = 4
 #: Loops with one of these are about something else than streaming, or are pipelined already.
@@ -48,8 +48,7 @@ _OTHERS = frozenset(
 def prefetch_loads(module: ir.Operation, *, num_warps: int = 4, num_stages: int = 3) -> None:
     """Run on a module; see the file's docstring. `num_stages` 1 asks for no prefetching, of one loop with its attribute
     `tile.num_stages`."""
-    threads = 32 * num_warps
-    budget = min(_REGISTERS // max(threads, _ENOUGH_THREADS), 255) - _OVERHEAD
+    budget = _REGISTERS // max(_FEWEST_CTAS * 32 * num_warps, _FEWEST_THREADS) - _OVERHEAD
     for op in collect(module, "scf.for"):
         stages = ir.IntegerAttr(op.attributes["tile.num_stages"]).value if "tile.num_stages" in op.attributes else num_stages
         if stages < 2 or collect(op, *_OTHERS):
