@@ -185,7 +185,7 @@ class _WithText:
     """An inline assembly op with another text."""
 
     def __init__(self, op: ir.Operation, text: str):
-        self.attributes = {"asm_string": ir.StringAttr.get(text), "constraints": op.attributes["constraints"]}
+        self.attributes = {"asm_string": ir.StringAttr.get(text, op.context), "constraints": op.attributes["constraints"]}
         self.results = op.results
 
 

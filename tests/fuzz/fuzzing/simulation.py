@@ -21,6 +21,8 @@ from .compare import Results
 from .execution import Failure, Unsupported, source_of, suits
 from .program import Array
 
+_WARPGROUP = 128
+
 
 def run(source: str, path: str, inputs: Results, capability: int, tma: bool = True) -> Results:
     """What the kernel of a program leaves in the arrays, compiled for a capability, its programs run one after another. As at run time,
@@ -47,7 +49,10 @@ def run(source: str, path: str, inputs: Results, capability: int, tma: bool = Tr
     arguments, kinds = _arguments(src, results)
     maps = TensorMaps(src.name, tensor_maps.descriptors(module.operation), [*kinds.values()], [*kinds], _tensor_map)
     with context():
-        simulator = simulated_ops.Machine(lowered, 32 * parsed.num_warps, ctas=parsed.num_ctas)
+        # Roles wait for each other: their warpgroups run apart.
+        roles = module.operation.attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in module.operation.attributes else 0
+        threads = 32 * (roles or parsed.num_warps)
+        simulator = simulated_ops.Machine(lowered, threads, part=_WARPGROUP if roles else None, ctas=parsed.num_ctas)
         for y, x in np.ndindex(*reversed((*_grid(src), 1)[:2])):
             simulator.program = (x, y, 0)
             simulator.grid = (*_grid(src), 1, 1)[:3]
