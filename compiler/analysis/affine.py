@@ -114,7 +114,7 @@ class Forms:
 
     def _times(self, loop: ir.Operation, advance: Polynomial) -> Polynomial | None:
         """Return what additions of `advance` in each iteration so far amount to, or None if it changes in the loop."""
-        if any(_is_inside(self.unknowns[number], loop) for number in advance.unknowns()):
+        if self.changes_in(loop, advance):
             return None
         lower, _, step = list(loop.operands)[:3]
         size = self.scalar(step).number
@@ -122,6 +122,10 @@ class Forms:
         if per_index is None:
             return None
         return per_index * (self._unknown(loop.regions[0].blocks[0].arguments[0]) - self.scalar(lower))
+
+    def changes_in(self, loop: ir.Operation, polynomial: Polynomial) -> bool:
+        """Whether something that a loop computes occurs in a polynomial."""
+        return any(_is_inside(self.unknowns[number], loop) for number in polynomial.unknowns())
 
     def pointer(self, value: ir.Value) -> tuple[ir.Value, Polynomial] | None:
         """Return a scalar pointer as an argument of the function and a distance in elements, or None."""

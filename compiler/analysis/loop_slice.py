@@ -56,7 +56,8 @@ _PASS_POINTERS_ON = frozenset(
     }
 )
 _ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas"})
-#: Operations that other accesses may not be moved across.
+_MAY_DO_ANYTHING = frozenset({"tile.inline_asm", "tile.extern_call"})
+#: Operations that other accesses may not be moved across; see also `orders`.
 ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
 
 
@@ -177,13 +178,12 @@ class Loop:
 
     def may_reorder(self, load: ir.Operation) -> bool:
         """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders
-        accesses, as an atomic operation does that acquires and whose result is used."""
+        accesses."""
         base = base_argument(load.operands[0])
         for op in self._all_ops():
-            name = op.name
-            if name in ORDERING or (name in _ATOMICS and acquires(op)):
+            if orders(op):
                 return False
-            if name in GLOBAL_WRITES:
+            if op.name in GLOBAL_WRITES:
                 other = base_argument(op.operands[0])
                 if base is None or other is None or base == other:
                     return False
@@ -197,6 +197,22 @@ class Loop:
             for region in op.regions:
                 for block in region.blocks:
                     pending += [o.operation for o in block.operations]
+
+
+def orders(op: ir.Operation) -> bool:
+    """Whether loads behind an operation may not run ahead of it, since it may have waited for other programs or threads, or have written
+    any memory: barriers, what acquires, loads that see what others write meanwhile, and code that may do anything."""
+    return op.name in ORDERING or (op.name in _ATOMICS and acquires(op)) or sees_others(op) or may_do_anything(op)
+
+
+def sees_others(op: ir.Operation) -> bool:
+    """Whether an operation is a load that is there to see what other programs write while this one runs."""
+    return "is_volatile" in op.attributes or tile.enum_value(op.attributes.get("cache")) == "cv"
+
+
+def may_do_anything(op: ir.Operation) -> bool:
+    """Whether an operation is code of the user's that is not said to be pure."""
+    return op.name in _MAY_DO_ANYTHING and "pure" not in op.attributes
 
 
 def acquires(atomic: ir.Operation) -> bool:

@@ -1,7 +1,8 @@
 """Which loops of a kernel can have their copies made by warps of their own, and whether that pays, for `tilegpu-warp-specialize`.
 
 A *site* is an innermost loop whose wgmmas read blocks that tensor descriptors load in it. The producer runs the slice of the kernel that
-computes where those blocks lie, so all of that must be scalars, and nothing in the kernel may write what it loads.
+computes where those blocks lie, so all of that must be scalars, and nothing in the kernel may write what it loads, nor, in front of the
+loads, wait for others that may.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tilewright.dialects import tile, tilegpu
 
 from .axis_info import element_bytes
 from .loop_slice import GLOBAL_WRITES, LAUNCH_SCALARS, ORDERING, Loop, base_argument, is_cheap
+from .order import Order
 from .staging import stagings
 from .tree import key
 from .wgmma_loops import TURNS, Delayed, asked, carries_accumulators, delayed_wgmmas, issues, registers
@@ -155,7 +157,8 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
     if not sites:
         return None
     loads = [site.loop.ops[b.load] for site in sites for g in site.groups for b in g.blocks]
-    if not _never_written(loads, ops):
+    order = Order(ops)
+    if not _never_written(loads, ops) or any(order.is_behind(load) for load in loads):
         return None
     needed = _Slicer(ops).run(sites)
     if needed is None:

@@ -2,6 +2,7 @@
 
 Loads: those that feed wgmmas, if all that feed those of one loop can be; and then also those of such operands outside of loops.
 Stores, in kernels with such loads and without synchronization: blocks of some size into arrays that the kernel touches in no other way.
+TMA writes in any order, so no two stores of a program may be to one place.
 
 TMA does not see what the kernel wrote before: not in its own program, nor in another one that this one has synchronized with. So what the
 kernel may write is loaded as before. That different arguments are different arrays is relied on only where a load that runs ahead in its
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import prod
 
 from mlir import ir
@@ -20,21 +22,18 @@ from tilewright.compiler.analysis.affine import Forms
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.boxes import Box, box_of, is_aligned
 from tilewright.compiler.analysis.dot_plan import plan_dot
-from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, acquires, base_argument
+from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument, may_do_anything, sees_others
 from tilewright.compiler.analysis.machine import Machine
+from tilewright.compiler.analysis.order import LOOPS, Order
+from tilewright.compiler.analysis.polynomial import Polynomial, quotient
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.layouts.descriptors import tma_layout
-from tilewright.dialects import tile
 
 from .building import is_zero
 
 _LOAD, _STORE = "tile.load", "tile.store"
 _READS = frozenset({_LOAD, "tile.descriptor_load", "tile.descriptor_gather", "tile.atomic_load", "tile.atomic_poll"})
-_ACQUIRING = frozenset({"tile.atomic_rmw", "tile.atomic_cas"})
-_ATOMICS = _ACQUIRING | {"tile.atomic_store"}
-_SYNCHRONIZING = frozenset({"tile.barrier", "tile.atomic_poll", "tile.atomic_load", "func.call"})
-_MAY_DO_ANYTHING = frozenset({"tile.inline_asm", "tile.extern_call"})
-_LOOPS = frozenset({"scf.for", "scf.while"})
+_ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas", "tile.atomic_store"})
 _TMA_BYTES = 16
 _MIN_STORE_BYTES = 8 * 1024
 
@@ -56,7 +55,7 @@ def box_accesses(ops: list[ir.Operation], forms: Forms, machine: Machine) -> Box
     accesses = _by_argument(ops) if loops else None
     if accesses is None:
         return out
-    order = _Order(ops)
+    order = Order(ops)
     boxes = []
     for load in loads:
         is_free = all(op.name not in GLOBAL_WRITES for op in accesses[base_argument(load.operands[0])]) and not order.is_behind(load)
@@ -67,7 +66,7 @@ def box_accesses(ops: list[ir.Operation], forms: Forms, machine: Machine) -> Box
     if out.loops:
         of_loads = zip(loads, boxes, parents, strict=True)
         out.loads = [(load, box) for load, box, parent in of_loads if box is not None and not (parent in loops and parent in failed)]
-        if not any(op.name in _ATOMICS or op.name in _SYNCHRONIZING for op in ops):
+        if not order.points and not any(op.name in _ATOMICS for op in ops):
             out.stores = _stores(forms, accesses, all(box.is_known for _, box in out.loads))
     return out
 
@@ -76,7 +75,7 @@ def _by_argument(ops: list[ir.Operation]) -> dict[ir.Value, list[ir.Operation]] 
     """Return what accesses the memory of each argument, or None if something may access any."""
     out: dict[ir.Value, list[ir.Operation]] = {}
     for op in ops:
-        if op.name in _MAY_DO_ANYTHING and "pure" not in op.attributes:
+        if may_do_anything(op):
             return None
         if op.name in GLOBAL_WRITES or op.name in _READS:
             base = base_argument(op.operands[0])
@@ -85,27 +84,6 @@ def _by_argument(ops: list[ir.Operation]) -> dict[ir.Value, list[ir.Operation]] 
             elif op.name in GLOBAL_WRITES or isinstance(op.results[0].type, ir.RankedTensorType):
                 return None
     return out
-
-
-class _Order:
-    """Where a kernel synchronizes, with its own threads or other programs."""
-
-    def __init__(self, ops: list[ir.Operation]):
-        self.positions = {key(op): i for i, op in enumerate(ops)}
-        self.points = [op for op in ops if op.name in _SYNCHRONIZING or (op.name in _ACQUIRING and acquires(op))]
-
-    def is_behind(self, load: ir.Operation) -> bool:
-        """Whether a load may run after one of these."""
-        around = self._loops(load)
-        return any(self.positions[key(op)] < self.positions[key(load)] or around & self._loops(op) for op in self.points)
-
-    def _loops(self, op: ir.Operation) -> set[int]:
-        out = set()
-        while op.name != "func.func":
-            if op.name in _LOOPS:
-                out.add(key(op))
-            op = op.parent.operation
-        return out
 
 
 # Loads
@@ -133,7 +111,7 @@ def _users(value: ir.Value, order: tuple[int, ...] | None = None) -> Iterator[tu
 def _loaded_box(forms: Forms, load: ir.Operation, machine: Machine) -> Box | None:
     """Return the box that a load covers if TMA can load it in its place for wgmmas, or None."""
     pointer, *rest = load.operands
-    if "is_volatile" in load.attributes or tile.enum_value(load.attributes.get("cache")) == "cv":
+    if sees_others(load):
         return None
     if len(rest) > 1 and not is_zero(rest[1]):
         return None
@@ -163,9 +141,40 @@ def _stores(forms: Forms, accesses: dict[ir.Value, list[ir.Operation]], is_known
     out = []
     for ops in accesses.values():
         boxes = [(op, _stored_box(forms, op, is_known)) for op in ops]
-        if all(box is not None for _, box in boxes):
+        if all(box is not None and _moves(forms, op, box) for op, box in boxes) and _are_apart([box for _, box in boxes]):
             out += boxes
     return out
+
+
+def _moves(forms: Forms, store: ir.Operation, box: Box) -> bool:
+    """Whether a store is to another place in each iteration of each loop around it."""
+    op = store.parent.operation
+    while op.name != "func.func":
+        if op.name in LOOPS and not any(forms.changes_in(op, dim.coordinate) for dim in box.dimensions):
+            return False
+        op = op.parent.operation
+    return True
+
+
+def _are_apart(boxes: list[Box]) -> bool:
+    """Whether boxes lie a number of steps of a dimension away from each other that is at least their size."""
+    return all(any(_steps(_start(b) - _start(a), dim.stride) >= dim.size for dim in a.dimensions) for a, b in combinations(boxes, 2))
+
+
+def _start(box: Box) -> Polynomial:
+    """Return the distance of a box's first element from the argument."""
+    start = box.base
+    for dim in box.dimensions:
+        start = start + dim.coordinate * dim.stride
+    return start
+
+
+def _steps(distance: Polynomial, stride: Polynomial) -> int:
+    """Return how many times a stride a distance is, 0 if that is not plain to see."""
+    if len(distance.terms) != 1 or len(stride.terms) != 1:
+        return 0
+    found = quotient(distance.terms[0], stride.terms[0])
+    return abs(found[1]) if found is not None and not found[0] else 0
 
 
 def _stored_box(forms: Forms, store: ir.Operation, is_known: bool) -> Box | None:

@@ -16,7 +16,7 @@ from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import AxisAnalysis, analyze, element_bytes
 from tilewright.compiler.analysis.host_values import host_expression
-from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, ORDERING
+from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, orders
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
@@ -122,7 +122,7 @@ def _feeds_dot(load: ir.Operation) -> bool:
 
 
 def _writes(loop: ir.Operation) -> bool:
-    return any(op.name in GLOBAL_WRITES or op.name in ORDERING for op in walk(loop))
+    return any(op.name in GLOBAL_WRITES or orders(op) for op in walk(loop))
 
 
 def _add_scratch(function: ir.Operation, size: int) -> None:

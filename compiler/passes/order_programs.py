@@ -3,19 +3,21 @@
 Before: a kernel in which the number of iterations of a loop grows with a program id (the rows of causal attention, triangular products):
 programs start in the order of their ids, so the longest ones would start last, and run when most of the chip is idle already.
 After: that id counts down, `num_programs - 1 - program_id`. Every program runs still, and programs may run in any order; a kernel whose
-programs could wait for each other (atomics, volatile or ordered accesses, calls) keeps its order.
+programs could wait for each other (atomics, volatile or ordered accesses, calls, assembly, which may also ask the hardware which program
+it is in) keeps its order.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import ORDERING
+from tilewright.compiler.analysis.loop_slice import ORDERING, sees_others
 from tilewright.compiler.analysis.tree import key
 
 from .building import Builder, is_public, walk
 from .registry import register
 
+_OTHERS = frozenset({"tile.gdc_launch", "tile.inline_asm"})
 _UNKNOWN = None
 _GROWING = frozenset({"arith.addi", "arith.extsi", "arith.maxsi", "arith.minsi", "arith.trunci"})
 
@@ -45,7 +47,7 @@ def _order(function: ir.Operation) -> None:
 
 def _may_wait(op: ir.Operation) -> bool:
     """Whether an operation may see what another program of the launch does."""
-    return op.name in ORDERING or op.name.startswith("tile.atomic_") or "is_volatile" in op.attributes or op.name == "tile.gdc_launch"
+    return op.name in ORDERING or op.name in _OTHERS or op.name.startswith("tile.atomic_") or sees_others(op)
 
 
 def _growths(loops: list[ir.Operation], ids: set[int]) -> list[int]:

@@ -45,14 +45,21 @@ def running(X, N, B: tl.constexpr):
 
 
 @tilewright.jit
-def guarded(X, OUT, COUNT, N, B: tl.constexpr, USED: tl.constexpr):
+def guarded(X, OUT, COUNT, N, B: tl.constexpr, GUARD: tl.constexpr):
     """Blocks that others announce; or that are counted only."""
     c = tl.arange(0, B)
     total = tl.zeros((B,), tl.float32)
     for i in range(0, N):
-        seen = tl.atomic_add(COUNT + i, 1)
+        if GUARD == "volatile":
+            seen = tl.load(COUNT + i, volatile=True)
+        elif GUARD == "not cached":
+            seen = tl.load(COUNT + i, cache_modifier=".cv")
+        elif GUARD == "assembly":
+            seen = tl.inline_asm_elementwise("ld.acquire.gpu.b32 $0, [$1];", "=r,l", [COUNT + i], tl.int32, False, 1)
+        else:
+            seen = tl.atomic_add(COUNT + i, 1)
         v = tl.load(X + i * B + c)
-        total += tl.where(seen > 0, v, 0.0) if USED else v
+        total += v if GUARD == "" else tl.where(seen > 0, v, 0.0)
     tl.store(OUT + c, total)
 
 
@@ -105,5 +112,9 @@ def test_which_loops_carry_their_loads():
     assert carried_by(sums_of_rows) == 2  # the sum, and the loaded block
     assert carried_by(scaled_rows) >= 4
     assert carried_by(running) == 0
-    assert carried_by(guarded, {"USED": True}) == 1  # the load stays behind the atomic operation that acquires
-    assert carried_by(guarded, {"USED": False}) == 2
+    assert carried_by(guarded, {"GUARD": ""}) == 2
+
+
+@pytest.mark.parametrize("guard", ["atomic", "volatile", "not cached", "assembly"])
+def test_loads_stay_behind_what_may_have_waited_for_other_programs(guard):
+    assert carried_by(guarded, {"GUARD": guard}) == 1

@@ -252,6 +252,37 @@ def test_kernels_without_roles(options):
     assert "warp_specialize" not in str(module).replace("tile.warp_specialize", "")
 
 
+@tilewright.jit
+def product_of_a_product(a, b, h, c, out, count, K, GUARD: tl.constexpr):
+    """The second product reads what other programs have stored, through another argument, when all of them have counted."""
+    r, n = tl.arange(0, 128), tl.arange(0, 256)
+    left = tl.make_tensor_descriptor(a, [4096, 4096], [4096, 1], [128, 64])
+    right = tl.make_tensor_descriptor(b, [4096, 4096], [4096, 1], [64, 256])
+    stored = tl.make_tensor_descriptor(c, [4096, 4096], [4096, 1], [64, 256])
+    acc = tl.zeros((128, 256), tl.float32)
+    for k in range(0, K, 64):
+        acc = tl.dot(left.load([tl.program_id(0) * 128, k]), right.load([k, 0]), acc)
+    tl.store(h + (tl.program_id(0) * 128 + r)[:, None] * 4096 + n[None, :], acc.to(tl.float16))
+    if GUARD == "atomic":
+        tl.atomic_add(count, 1)
+        while tl.atomic_add(count, 0) < tl.num_programs(0):
+            pass
+    elif GUARD == "volatile":
+        tl.atomic_add(count, 1)
+        while tl.load(count, volatile=True) < tl.num_programs(0):
+            pass
+    for k in range(0, K, 64):
+        acc = tl.dot(left.load([0, k]), stored.load([k, 0]), acc)
+    tl.store(out + r[:, None] * 4096 + n[None, :], acc)
+
+
+@pytest.mark.parametrize(("guard", "roles"), [("", True), ("atomic", False), ("volatile", False)])
+def test_producers_load_nothing_that_others_may_have_to_store_first(guard, roles):
+    types = {**dict.fromkeys("abhc", "*fp16"), "out": "*fp32", "count": "*i32", "K": "i32"}
+    module, _ = passes_of(product_of_a_product, types, {"GUARD": guard}, num_warps=8)
+    assert ("tilegpu.warp_specialize(" in str(module)) == roles
+
+
 @pytest.mark.parametrize(
     ("asked", "width", "warps", "roles"),
     [(None, 128, 8, True), (None, 128, 4, True), (None, 32, 8, False), (True, 32, 8, True), (False, 256, 8, False)],

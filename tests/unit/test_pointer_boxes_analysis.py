@@ -70,6 +70,8 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         tl.store(index + 1, tl.atomic_add(index, 1))
     elif MODE == "behind a barrier":
         tl.debug_barrier()
+    elif MODE == "behind a volatile load":
+        tl.store(index + 1, tl.load(index, volatile=True))
     elif MODE == "behind a count":
         tl.atomic_add(index, 1)
     p = x + rows[:, None] * s + columns[None, :]
@@ -111,6 +113,18 @@ def product(x, y, out, index, n, s, MODE: tl.constexpr):
         tl.store(o, acc, mask=(r[:, None] < n) & (c[None, :] < n))
     elif MODE == "clips anywhere":
         tl.store(o, acc, mask=c[None, :] < n + 1)
+    elif MODE == "overwrites":
+        tl.store(o, tl.zeros((64, 64), tl.float32))
+        tl.store(o, acc)
+    elif MODE == "stores two blocks":
+        tl.store(o, acc)
+        tl.store(o + 64 * 64, acc)
+    elif MODE == "overwrites in a loop":
+        for i in range(n):
+            tl.store(o, acc + i)
+    elif MODE == "stores in a loop":
+        for i in range(n):
+            tl.store(o + i * 4096, acc + i)
     elif MODE == "transposes":
         tl.store(out + c[None, :] * 64 + r[:, None], acc)
     else:
@@ -197,7 +211,17 @@ def test_wrapped_indices_that_nobody_looks_at():
 
 @pytest.mark.parametrize(
     ("mode", "out"),
-    [("counts", None), ("adds", None), ("clips", "a2 [a4, a4] [64] [1 <= a4 <= inf]"), ("clips anywhere", None), ("transposes", None)],
+    [
+        ("counts", None),
+        ("adds", None),
+        ("clips", "a2 [a4, a4] [64] [1 <= a4 <= inf]"),
+        ("clips anywhere", None),
+        ("transposes", None),
+        ("overwrites", None),
+        ("stores two blocks", "(a2 + 4 * 4096) [inf, inf] [64] []"),
+        ("overwrites in a loop", None),
+        ("stores in a loop", "a2 [inf, inf] [64] []"),
+    ],
 )
 def test_stores(mode, out):
     found = recipes(mode)
@@ -205,7 +229,7 @@ def test_stores(mode, out):
 
 
 def test_what_may_have_been_written_is_loaded_plainly():
-    assert recipes("behind what acquires") == recipes("behind a barrier") == {}
+    assert recipes("behind what acquires") == recipes("behind a volatile load") == recipes("behind a barrier") == {}
     assert set(recipes("behind a count")) == {"x", "y"}
 
 

@@ -64,3 +64,17 @@ func.func @waits(%p: !tile.ptr<i32>, %x: f32) -> f32 {
   }
   return %r : f32
 }
+
+// CHECK-LABEL: func.func @waits_in_assembly
+// CHECK-NOT: tile.num_programs
+func.func @waits_in_assembly(%p: i64, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %id = tile.program_id 0
+  %old = tile.inline_asm "ld.acquire.gpu.b32 $0, [$1];", "=r,l"(%p) : (i64) -> i32
+  %r = scf.for %i = %c0 to %id step %c1 iter_args(%s = %x) -> (f32) : i32 {
+    %t = arith.addf %s, %x : f32
+    scf.yield %t : f32
+  }
+  return %r : f32
+}
