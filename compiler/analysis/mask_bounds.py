@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-EQ, SLT, SLE, SGT, SGE = 0, 2, 3, 4, 5
+_SLT, _SLE, _SGT, _SGE = 2, 3, 4, 5
 _SAME_VALUES = frozenset({"tile.expand_dims", "tile.broadcast", "tile.reshape", "tile.trans", "tilegpu.convert_layout"})
 _MAX_TERMS = 8
 
@@ -58,9 +58,9 @@ def true_everywhere(mask: ir.Value) -> list[Comparison] | None:
     left, right = (bounds(v) for v in op.operands)
     if left is None or right is None:
         return None
-    if predicate in (SGT, SGE):
+    if predicate in (_SGT, _SGE):
         return [Comparison(predicate, Bounds(left.terms, left.low, left.low), Bounds(right.terms, right.high, right.high))]
-    if predicate in (SLT, SLE):
+    if predicate in (_SLT, _SLE):
         return [Comparison(predicate, Bounds(left.terms, left.high, left.high), Bounds(right.terms, right.low, right.low))]
     return None
 

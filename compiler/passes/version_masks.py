@@ -62,6 +62,11 @@ class _Version:
     place: ir.Operation
     masks: dict[int, list[Comparison]] = field(default_factory=dict)
 
+    @property
+    def results(self) -> set[ir.Value]:
+        """What the branches compute; conditions cannot be made of it."""
+        return {r for op in self.ops for r in op.results}
+
 
 def _version(block: ir.Block) -> _Version | None:
     """Find the first select in a block that may go, and what depends on it."""
@@ -87,9 +92,10 @@ def _version(block: ir.Block) -> _Version | None:
     _without_late_shapes(ops, inside)
     _with_sources(ops, inside)
     version.ops = [op for op in ops if key(op) in inside]
+    own = version.results
     for op in version.ops:
         needs = _unmasked(op)
-        if needs is not None:
+        if needs is not None and own.isdisjoint(v for c in needs for side in (c.left, c.right) for v, _ in side.terms):
             version.masks[key(op)] = needs
     return version if len(version.ops) <= _MAX_OPS else None
 
@@ -146,7 +152,7 @@ def _rewrite(version: _Version) -> None:
     inside = Builder(ir.InsertionPoint(fast), build.loc)
     values: Values = {}
     for op in version.ops:
-        _clone_unmasked(inside, op, version, values)
+        _clone_unmasked(inside, op, version, scales, values)
     inside.op("scf.yield", [], [values[r] for r in results])
     for op in version.ops:
         slow.append(op)
@@ -169,15 +175,15 @@ def _late(version: _Version, results: set[ir.Value], own: set[int]) -> list[ir.O
     return out
 
 
-def _clone_unmasked(build: Builder, op: ir.Operation, version: _Version, values: Values) -> None:
-    """Copy an operation to the branch without masks."""
+def _clone_unmasked(build: Builder, op: ir.Operation, version: _Version, scales: list[ir.Value], values: Values) -> None:
+    """Copy an operation to the branch without masks, where `scales` are positive."""
     if key(op) in version.masks:
         values[op.results[0]] = values.get(op.operands[1], op.operands[1])
         return
     if op.name == "tile.reduce" and _is_maximum(op):
         product = defining(values.get(op.operands[0], op.operands[0]))
         found = _scaled(product)
-        if found is not None:
+        if found is not None and found[1] in scales:
             factor, scale = found
             smaller = op.clone(ip=build.ip)
             smaller.operands[0] = factor
@@ -189,7 +195,7 @@ def _clone_unmasked(build: Builder, op: ir.Operation, version: _Version, values:
 
 def _positive_scales(version: _Version) -> list[ir.Value]:
     """Return the scalars that maxima of the branch without masks are to be multiplied by instead of their operands."""
-    out = []
+    out, own = [], version.results
     for op in version.ops:
         if op.name != "tile.reduce" or not _is_maximum(op):
             continue
@@ -197,7 +203,7 @@ def _positive_scales(version: _Version) -> list[ir.Value]:
         while source is not None and key(source) in version.masks:
             source = defining(source.operands[1])
         found = _scaled(source)
-        if found is not None and found[1] not in out:
+        if found is not None and found[1] not in own and found[1] not in out:
             out.append(found[1])
     return out
 
