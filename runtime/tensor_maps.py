@@ -9,11 +9,14 @@ Where TMA's rules forbid one, or a condition does not hold, a kernel is launched
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Sequence
-from ctypes import addressof, c_uint32, c_uint64, string_at
+from ctypes import addressof, create_string_buffer, string_at
+from functools import lru_cache
 from typing import Any
 
 TENSOR_MAP_BYTES = 128
+_MAP_ALIGNMENT = 64
 #: Elements of a kernel's dictionaries of tensor maps; pointers that never repeat would fill them.
 MAX_CACHED = 4096
 
@@ -77,8 +80,11 @@ class TensorMaps:
         return found
 
     def _make(self, values: dict[int, int]) -> tuple[bytes, ...]:
-        holds = self.check.evaluate(self.check.key(values))
-        if not all(holds):
+        key = self.check.key(values)
+        holds = self.check.known.get(key)
+        if holds is None:
+            holds = self.check.keep(key, self.check.function(*key))
+        if False in holds:
             condition = self._named(self.conditions[holds.index(False)])
             raise TensorMapError(f"kernel {self.kernel} was compiled for arguments with {condition}")
         out = []
@@ -86,11 +92,9 @@ class TensorMaps:
             key = array.key(values)
             found = array.known.get(key)
             if found is None:
-                if len(array.known) >= MAX_CACHED:
-                    array.known.clear()
-                base, *rest = array.evaluate(key)
+                base, *rest = array.function(*key)
                 rank = len(descriptor["shape"])
-                found = array.known[key] = self._encoded(descriptor, base, rest[:rank], rest[rank:])
+                found = array.keep(key, self._encoded(descriptor, base, rest[:rank], rest[rank:]))
             out.append(found)
         return tuple(out)
 
@@ -138,15 +142,18 @@ class _Expressions:
                 joined = re.sub(rf"\ba{number}\b", f"wrap(a{number}, {kinds[number][1:]})", joined)
         parameters = ", ".join(f"a{number}" for number in self.used)
         self.function = eval(f"lambda {parameters}: [{joined}]", dict(_FUNCTIONS))
-        self.known: dict[tuple[int, ...], bytes] = {}
+        self.known: dict[tuple[int, ...], Any] = {}
 
     def key(self, values: dict[int, int]) -> tuple[int, ...]:
-        """The values that these depend on."""
+        """The values that `function`, which returns the list of those of the expressions, takes."""
         return tuple([values[number] for number in self.used])
 
-    def evaluate(self, key: tuple[int, ...]) -> list[Any]:
-        """Their values."""
-        return self.function(*key)
+    def keep(self, key: tuple[int, ...], made: Any) -> Any:
+        """Remember, and return, what was made for a key."""
+        if len(self.known) >= MAX_CACHED:
+            self.known.clear()
+        self.known[key] = made
+        return made
 
 
 def wrap(value: int, bits: int) -> int:
@@ -174,22 +181,35 @@ def encode(descriptor: dict[str, Any], base: int, shape: list[int], strides: lis
     """The tensor map that the CUDA driver makes. Raises RuntimeError if it refuses."""
     from .drivers import libcuda
 
+    # Arrays of one shape are many: what the driver is told of them beside the address is kept.
+    lists, sizes_at = _lists(tuple(shape), tuple(strides), tuple(descriptor["box"]))
     rank = len(shape)
-    memory = (c_uint64 * (TENSOR_MAP_BYTES // 8 + 7))()
-    at = addressof(memory) + -addressof(memory) % 64  # the driver wants it aligned
+    memory = create_string_buffer(TENSOR_MAP_BYTES + _MAP_ALIGNMENT)
+    at = addressof(memory)
+    at += -at % _MAP_ALIGNMENT
     status = libcuda.encode_function()(
         at,
         _DATA_TYPES.index(_ELEMENTS[descriptor["element"]][1]),
         rank,
         base,
-        (c_uint64 * rank)(*reversed(shape)),
-        (c_uint64 * max(rank - 1, 1))(*reversed(strides or [16])),  # of one dimension: unused, but not a null pointer
-        (c_uint32 * rank)(*reversed(descriptor["box"])),
-        (c_uint32 * rank)(*[1] * rank),
+        sizes_at,
+        sizes_at + 8 * rank,
+        sizes_at + 16 * rank,
+        sizes_at + 20 * rank,
         0,  # no interleaving
         _SWIZZLES.index(descriptor["swizzle"]),
         _PROMOTIONS.index(descriptor["promotion"]),
         int(descriptor["padding"] == "nan"),
     )
-    libcuda.check(status, "cuTensorMapEncodeTiled")
+    if status:
+        libcuda.check(status, "cuTensorMapEncodeTiled")
     return string_at(at, TENSOR_MAP_BYTES)
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def _lists(shape: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...]) -> tuple[Any, int]:
+    """(memory, its address) of sizes, strides in bytes (one more than are used), box, and steps, contiguous dimension first."""
+    rank = len(shape)
+    numbers = (*reversed(shape), *reversed(strides), 16, *reversed(box), *[1] * rank)
+    memory = create_string_buffer(struct.pack(f"<{2 * rank}Q{2 * rank}I", *numbers))
+    return memory, addressof(memory)

@@ -24,9 +24,8 @@ INSTALL = "pip install 'cuda-bindings>=12.8'"
 #: The CUDA version, as the driver counts them, whose functions are called by address.
 _VERSION = 12000
 
-#: The type of `cuTensorMapEncodeTiled`: map, element, rank, address, sizes, strides, box, steps, and four enumerations.
-_LISTS = [ctypes.POINTER(ctypes.c_uint64)] * 2 + [ctypes.POINTER(ctypes.c_uint32)] * 2
-ENCODE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_uint, c_void_p, *_LISTS, *[c_int] * 4)
+#: The type of `cuTensorMapEncodeTiled`: map, element, rank, address; sizes, strides, box, steps; four enumerations.
+ENCODE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_uint, c_void_p, *[c_void_p] * 4, *[c_int] * 4)
 
 #: CUlaunchAttributeID
 LAUNCH_COOPERATIVE, LAUNCH_CLUSTER_DIMENSION, LAUNCH_CLUSTER_POLICY, LAUNCH_PDL = 2, 4, 5, 6
