@@ -19,7 +19,10 @@ _FORWARD = [
 ]
 _SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))]
 #: 64 columns: there is room for four warpgroups of 64 rows.
-_NARROW_SPECIALIZED = [*_SPECIALIZED, config("BM BN", (256, 64), 16, 3, WS=True), config("BM BN", (256, 64), 16, 4, WS=True)]
+_NARROW_SPECIALIZED = [
+    config("BM BN", blocks, warps, stages, WS=True)
+    for blocks, warps, stages in (((128, 128), 8, 3), ((128, 128), 8, 4), ((256, 64), 16, 3), ((256, 64), 16, 4))
+]
 #: 256 columns: two operands of a stage are 64 KB with 64 rows each.
 _WIDE = [config("BM BN", blocks, warps, stages) for blocks, warps, stages in (((128, 64), 8, 2), ((128, 32), 8, 3), ((64, 64), 4, 2))]
 _WIDE_SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((64, 2), (32, 3))]
