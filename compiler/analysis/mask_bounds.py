@@ -14,6 +14,8 @@ from mlir import ir
 _SLT, _SLE, _SGT, _SGE = 2, 3, 4, 5
 _SAME_VALUES = frozenset({"tile.expand_dims", "tile.broadcast", "tile.reshape", "tile.trans", "tilegpu.convert_layout"})
 _MAX_TERMS = 8
+#: Beyond this, sums of 32 bits might overflow.
+_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,12 @@ def true_everywhere(mask: ir.Value) -> list[Comparison] | None:
 
 
 def bounds(value: ir.Value) -> Bounds | None:
-    """Return the bounds of an integer tensor, or None if that is made of more than scalars, ranges and constants."""
+    """Return the bounds of an integer tensor, or None if that is made of more than scalars, ranges and constants, or of large ones."""
     found = _bounds(value)
-    return found if found is not None and len(found.terms) <= _MAX_TERMS else None
+    if found is None or len(found.terms) > _MAX_TERMS:
+        return None
+    numbers = (found.low, found.high, *(factor for _, factor in found.terms))
+    return found if max(map(abs, numbers)) < _LIMIT else None
 
 
 def _bounds(value: ir.Value) -> Bounds | None:
