@@ -245,7 +245,7 @@ def loop_of(ptx: str) -> str:
     raise AssertionError("no loop")
 
 
-@pytest.mark.parametrize("options", [{"num_warps": 2}, {"num_warps": 8, "arch": 120}])
+@pytest.mark.parametrize("options", [{"num_warps": 2}, {"num_warps": 8, "arch": 120}, {"num_warps": 8, "maxnreg": 128}])
 def test_kernels_without_roles(options):
     constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, **options)

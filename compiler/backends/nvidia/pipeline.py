@@ -69,8 +69,9 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
 
 
 def _warp_specialize(options: NvidiaOptions) -> list[Entry]:
-    """Roles of warps, where there are wgmma and registers that warps can hand to each other."""
-    if options.capability != 90:
+    """Roles of warps, where there are wgmma and registers that warps can hand to each other: with `maxnreg`, every thread has as many, and
+    a role that asked for more would wait forever."""
+    if options.capability != 90 or options.maxnreg is not None:
         return []
     limit = ARCHS[options.capability].max_shared
     return [("tilegpu-warp-specialize", {"num_stages": options.num_stages, "shared_limit": limit, "automatic": True})]
