@@ -127,7 +127,6 @@ class ClusterSolver(LayoutSolver):
         "tile.descriptor_reduce": "_block_store",
         "tile.dot_scaled": "_dot",
         "tile.print": "_print",
-        "tile.scan": "_scan",
     }
 
     @property
@@ -197,16 +196,9 @@ class ClusterSolver(LayoutSolver):
         self.homes[node.results[0]] = self._dot_layout(node)
 
     def _region(self, node: Node) -> None:
-        """A reduction across CTAs takes their parts in order, so these must be blocks."""
+        """A reduction or scan across CTAs takes their parts in order, so these must be blocks."""
         layout = self._choose(node) or self.home_or_default(node.operands[0])
         self._settle(node, layout if is_contiguous(layout) else self.default(node.operands[0]))
-
-    def _scan(self, node: Node) -> None:
-        """A scan is whole along its axis in each CTA."""
-        layout, axis = self._choose(node) or self.home_or_default(node.operands[0]), integer(node.op, "axis")
-        if moves_along(layout, axis):
-            layout = default_split(self.tree.shape(node.operands[0]), self.bits, (axis,))
-        self._settle(node, layout)
 
     def _gather(self, node: Node) -> None:
         """The source is whole along the axis, and otherwise split as the indices are."""

@@ -6,6 +6,7 @@ After: every tensor is the part that one CTA holds (`analysis.cluster_split`), s
 - ranges and the corners of a descriptor's blocks begin where the part does, by `tile.cluster_rank`;
 - `tile.exchange` moves data between CTAs where an operation wants another split than its operand has;
 - a reduction along a dimension that is split combines the CTA's part first, then the parts of all CTAs, which an exchange brings together;
+  a scan puts what the parts before combine to in front of its own;
 - what several CTAs hold copies of, one of them stores, adds or prints.
 
 Scalars are the same in all CTAs, except those made of the rank, on which no branch depends that holds an exchange.
@@ -33,7 +34,7 @@ from .building import Builder, defining, i32_array, i32_attr
 from .diagnostics import user_error
 from .registry import register
 
-_EQ = 0
+_EQ, _NE = 0, 1
 # The operand that is the mask, where there may be one.
 _MASKED = {"tile.store": 2, "tile.atomic_rmw": 2, "tile.atomic_store": 2, "tile.atomic_load": 1}
 _ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas", "tile.atomic_load", "tile.atomic_poll"})
@@ -207,6 +208,57 @@ class _Splitter(LayoutRewriter):
         wider = ir.RankedTensorType.get([1, *type_.shape], type_.element_type)
         return build.value("tile.expand_dims", wider, [value], {"axis": i32_attr(0, self.context)})
 
+    def scan(self, node: Node) -> None:
+        """Put what the CTAs before this one along the axis combine to (behind it, in a reverse scan) in front of its part's prefixes."""
+        split, axis = self.split_of(node, 0), integer(node.op, "axis")
+        moving = moves_along(split, axis)
+        if not moving:
+            return
+        build, op = Builder.after(node.op), node.op
+        reverse = "reverse" in op.attributes
+        users = [(use.owner.operation, use.operand_number, i) for i, result in enumerate(node.results) for use in result.uses]
+        # The total of a part, in the scan's order.
+        totals = self._again(build, op, "tile.reduce", list(op.operands), axis, [_sliced(v.type, axis) for v in op.operands], reverse)
+        parts = self._gather_parts(build, totals, self._without(split, axis), moving)
+        scanned = self._again(build, op, "tile.scan", parts, 0, [v.type for v in parts])
+        size, count = part_shape(split)[axis], 1 << len(moving)
+        own = build.binary("arith.shrui", self.origin(split, axis), build.i32(size.bit_length() - 1))
+        step, end = (1, count - 1) if reverse else (-1, 0)
+        other = build.binary("arith.andi", build.binary("arith.addi", own, build.i32(step)), build.i32(count - 1))
+        before = [self._row(build, value, other, result.type, axis) for value, result in zip(scanned, node.results, strict=True)]
+        joined = build.op("tile.map_elementwise", [r.type for r in node.results], [*before, *node.results], regions=1)
+        copy_region(op, joined)
+        not_equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), _NE)
+        i1 = ir.IntegerType.get_signless(1, self.context)
+        has = build.value("arith.cmpi", i1, [own, build.i32(end)], {"predicate": not_equal})
+        for i, (result, value) in enumerate(zip(node.results, joined.results, strict=True)):
+            chosen = build.value("arith.select", result.type, [build.splat(has, result.type), value, result])
+            for user, number, j in users:
+                if i == j:
+                    user.operands[number] = chosen
+
+    def _again(
+        self, build: Builder, op: ir.Operation, name: str, sources: list[ir.Value], axis: int, types: list[ir.Type], swapped: bool = False
+    ) -> list[ir.Value]:
+        """The results of an operation with the region of the reduction or scan `op`."""
+        attributes = {key: op.attributes[key] for key in op.attributes if key != "reverse" or name == "tile.scan"}
+        new = build.op(name, types, sources, {**attributes, "axis": i32_attr(axis, self.context)}, regions=1)
+        copy_region(op, new, swapped)
+        return list(new.results)
+
+    def _row(self, build: Builder, value: ir.Value, index: ir.Value, like: ir.Type, axis: int) -> ir.Value:
+        """Row number `index` of a tensor, with the row's dimension moved to `axis` and repeated to the shape of `like`."""
+        shape = [1, *list(value.type.shape)[1:]]
+        indices = build.value("tile.splat", ir.RankedTensorType.get(shape, index.type), [index])
+        row = build.value(
+            "tile.gather", ir.RankedTensorType.get(shape, like.element_type), [value, indices], {"axis": i32_attr(0, self.context)}
+        )
+        if axis:
+            order = [*range(1, axis + 1), 0, *range(axis + 1, len(shape))]
+            moved = ir.RankedTensorType.get([shape[d] for d in order], like.element_type)
+            row = build.value("tile.trans", moved, [row], {"order": i32_array(order, self.context)})
+        return build.value("tile.broadcast", like, [row])
+
     def histogram(self, node: Node) -> None:
         """Add up the counts of the CTAs' parts."""
         split = self.split_of(node, 0)
@@ -326,7 +378,29 @@ class _Splitter(LayoutRewriter):
         self.only_first(node.op, self.solution.machine.num_ctas - 1)
 
 
+def copy_region(op: ir.Operation, into: ir.Operation, swapped: bool = False) -> None:
+    """Give `into` the region of a reduction or scan; `swapped`: its two groups of operands change places."""
+    source = op.regions[0].blocks[0]
+    block = into.regions[0].blocks.append(*[a.type for a in source.arguments], arg_locs=[op.location] * len(source.arguments))
+    arguments = list(block.arguments)
+    half = len(arguments) // 2
+    if swapped:
+        arguments = arguments[half:] + arguments[:half]
+    values = dict(zip(source.arguments, arguments, strict=True))
+    inside = Builder(ir.InsertionPoint(block), op.location)
+    for inner in source.operations:
+        inside.clone(inner.operation, values)
+
+
+def _sliced(type_: ir.Type, axis: int) -> ir.Type:
+    """The type of a tensor's reduction along an axis."""
+    shape = list(type_.shape)
+    del shape[axis]
+    return ir.RankedTensorType.get(shape, type_.element_type) if shape else type_.element_type
+
+
 _RULES = {
+    "tile.scan": _Splitter.scan,
     "tile.reduce": _Splitter.reduce,
     "tile.histogram": _Splitter.histogram,
     "tile.load": _Splitter.volatile,

@@ -67,6 +67,45 @@ def test_reductions_of_both_dimensions(ctas, shape):
 
 
 @tilewright.jit
+def _linear(a1, b1, a2, b2):
+    """Two functions x -> a x + b, one after the other: the order matters."""
+    return a1 * a2, b1 * a2 + b2
+
+
+@tilewright.jit
+def scans(X, UP, DOWN, ROWS, A, B, M: tl.constexpr, N: tl.constexpr):
+    k = tl.arange(0, M * N)
+    x = tl.load(X + k)
+    tl.store(UP + k, tl.cumsum(x, 0))
+    tl.store(DOWN + k, tl.cumsum(x, 0, reverse=True))
+    i = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(ROWS + i, tl.cumsum(tl.load(X + i), 1))
+    a, b = tl.associative_scan((x % 3 - 1, x), 0, _linear, reverse=False)
+    tl.store(A + k, a)
+    tl.store(B + k, b)
+    a, b = tl.associative_scan((x % 3 - 1, x), 0, _linear, reverse=True)
+    tl.store(A + M * N + k, a)
+    tl.store(B + M * N + k, b)
+
+
+@pytest.mark.parametrize("ctas, shape", [(2, (1, 256)), (4, (2, 128)), (8, (4, 64))])
+def test_scans(ctas, shape):
+    n = shape[0] * shape[1]
+    x = np.random.default_rng(0).integers(0, 5, n).astype(np.int32)
+    out = {name: np.full(n, -1, np.int32) for name in ("UP", "DOWN", "ROWS")} | {name: np.full(2 * n, -1, np.int32) for name in "AB"}
+    constants = {"M": shape[0], "N": shape[1]}
+    run_kernel(scans, (1,), {"X": x, **out}, constants, dict.fromkeys(("X", *out), "*i32"), 4, num_ctas=ctas, num_warps=2)
+    assert (out["UP"] == np.cumsum(x)).all() and (out["DOWN"] == np.cumsum(x[::-1])[::-1]).all()
+    assert (out["ROWS"] == np.cumsum(x.reshape(shape), 1).ravel()).all()
+    for part, order in ((slice(0, n), range(n)), (slice(n, 2 * n), reversed(range(n)))):
+        a, b = np.int32(1), np.int32(0)
+        with np.errstate(over="ignore"):
+            for i in order:
+                a, b = a * np.int32(x[i] % 3 - 1), b * np.int32(x[i] % 3 - 1) + x[i]
+                assert (out["A"][part][i], out["B"][part][i]) == (a, b)
+
+
+@tilewright.jit
 def counters(COUNT, TICKETS, BINS, X, n, B: tl.constexpr):
     ticket = tl.atomic_add(COUNT, 1)
     seen = tl.load(TICKETS + ticket, volatile=True)
