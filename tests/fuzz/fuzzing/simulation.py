@@ -47,6 +47,8 @@ def run(source: str, path: str, inputs: Results, capability: int, tma: bool = Tr
         raise Failure("compile error", f"{type(e).__name__}: {e}") from e
     results = {name: bits.copy() for name, bits in inputs.items()}
     arguments, kinds = _arguments(src, results)
+    scratch = tensor_maps.scratch_bytes(module.operation) * parsed.num_ctas * int(np.prod(_grid(src)))
+    arguments += [np.zeros(scratch, np.uint8)] if scratch else []
     maps = TensorMaps(src.name, tensor_maps.descriptors(module.operation), [*kinds.values()], [*kinds], _tensor_map)
     with context():
         # Roles wait for each other: their warpgroups run apart.
