@@ -15,6 +15,8 @@ from simt_matrix import run_matrix_asm
 from simt_roles import Turns
 from simt_tma import TensorMap, TmaState, run_tma_asm
 
+from tilewright.dialects import context
+
 WARP = 32
 LOCAL = 64  # bytes of a thread's own memory
 WINDOW = 1 << 18  # bytes between the shared memories of two CTAs: what the address in a matrix descriptor counts
@@ -116,12 +118,17 @@ class Simulator:
             self.call(func, rows, np.ones(self.threads, bool))
         else:
             masks = [np.arange(self.threads) // self.part == i for i in range(self.threads // self.part)]
-            self.turns.run([partial(self.call, func, rows, mask) for mask in masks])
+            self.turns.run([partial(self._run_part, func, rows, mask) for mask in masks])
         assert (self.pending < 0).all(), "a thread ended without the wait that its arrival at the cluster's barrier asks for"
         under_way = [store for groups in self.tma.stores.values() for group in groups for store in group]
         assert not under_way, "a kernel ended before TMA had read its buffers"
         for place, array in arrays:
             array[...] = self.memory[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
+
+    def _run_part(self, func: ir.Operation, rows: list, mask: np.ndarray) -> None:
+        """One part, in a thread of Python of its own."""
+        with context():
+            self.call(func, rows, mask)
 
     def meet(self, barrier: int, threads: int, active: np.ndarray, waits: bool = True) -> None:
         """A barrier."""
