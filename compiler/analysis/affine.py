@@ -63,6 +63,8 @@ class Forms:
         self._tensors: dict[ir.Value, Affine | None] = {}
         self._texts: dict[int, str | None] = {}
         self._classes: dict[tuple, int] = {}
+        self._aligned: list[int] | None = None  # what divides each argument
+        self._not_negative: dict[int, list[str] | None] = {}  # conditions under which an unknown is not
 
     def _unknown(self, thing: ir.Value | Remainder) -> Polynomial:
         number = self._numbers.setdefault(thing, len(self.unknowns))
@@ -325,10 +327,10 @@ class Forms:
 
     def argument_divisibility(self, argument: ir.Value) -> int:
         """Return a power of two that divides an argument of the function."""
-        if "arg_attrs" not in self.function.attributes:
-            return 1
-        attributes = ir.ArrayAttr(self.function.attributes["arg_attrs"])[argument.arg_number]
-        return low_bit(ir.IntegerAttr(attributes["tile.divisibility"]).value) if "tile.divisibility" in attributes else 1
+        if self._aligned is None:
+            found = ir.ArrayAttr(self.function.attributes["arg_attrs"]) if "arg_attrs" in self.function.attributes else ()
+            self._aligned = [low_bit(ir.IntegerAttr(a["tile.divisibility"]).value) if "tile.divisibility" in a else 1 for a in found]
+        return self._aligned[argument.arg_number] if self._aligned else 1
 
     def same(self, a: Polynomial, b: Polynomial) -> bool:
         """Whether two polynomials are equal, also where one computation is made twice in the kernel."""
@@ -399,7 +401,7 @@ class Forms:
                     rest = polynomial - factor * counted_down
                     return self.is_not_negative(factor, conditions) and self.is_not_negative(rest, conditions)
         return all(
-            coefficient > 0 and all(self._unknown_is_not_negative(self.unknowns[n], n, conditions) for n in monomial)
+            coefficient > 0 and all(self._unknown_is_not_negative(n, conditions) for n in monomial)
             for monomial, coefficient in polynomial.terms
         )
 
@@ -420,7 +422,15 @@ class Forms:
         op = None if isinstance(thing, Remainder) else _defining(thing)
         return op if op is not None and op.name == name else None
 
-    def _unknown_is_not_negative(self, thing: ir.Value | Remainder, number: int, conditions: list[str]) -> bool:
+    def _unknown_is_not_negative(self, number: int, conditions: list[str]) -> bool:
+        if number not in self._not_negative:
+            own: list[str] = []
+            self._not_negative[number] = own if self._prove_not_negative(self.unknowns[number], number, own) else None
+        found = self._not_negative[number]
+        conditions += found or ()
+        return found is not None
+
+    def _prove_not_negative(self, thing: ir.Value | Remainder, number: int, conditions: list[str]) -> bool:
         if isinstance(thing, Remainder):
             return self.is_not_negative(thing.dividend, conditions)
         text = self.text_of(number)
