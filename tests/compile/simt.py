@@ -432,6 +432,7 @@ OPS: dict[str, Callable] = {
     "llvm.sitofp": cast,
     "llvm.fptosi": cast,
     "llvm.intr.fabs": lambda op, a: np.abs(a),
+    "llvm.fneg": lambda op, a: -a,
     "llvm.intr.maxnum": lambda op, a, b: np.fmax(a, b),
     "llvm.intr.minnum": lambda op, a, b: np.fmin(a, b),
     "llvm.intr.maximum": lambda op, a, b: np.maximum(a, b),
@@ -469,6 +470,8 @@ INTRINSICS: dict[str, Callable] = {
     "llvm.nvvm.ex2.approx.ftz.f": lambda operands: np.exp2(operands[0]),
     "llvm.nvvm.div.full": lambda operands: operands[0] / operands[1],
     "llvm.nvvm.rcp.approx.ftz.f": lambda operands: flush(1 / flush(operands[0])),
+    "llvm.nvvm.sqrt.approx.ftz.f": lambda operands: np.sqrt(flush(operands[0])),
+    "llvm.nvvm.rsqrt.approx.ftz.f": lambda operands: 1 / np.sqrt(flush(operands[0])),
     "llvm.nvvm.d2f.rz": lambda operands: toward_zero(operands[0]),
 }
 
