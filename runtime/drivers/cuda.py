@@ -144,7 +144,10 @@ class CudaDriver(GPUDriver):
         if status in libcuda.NO_CONTEXT:
             use_device(self.get_current_device())
             status = libcuda.launch_function()(frame[1], function, frame[2], None)
-        check(status, f"launch of {kernel.name}, grid {grid}")
+        what, metadata = f"launch of {kernel.name}, grid {grid}", kernel.metadata
+        if metadata.num_ctas > 1:
+            what += f", clusters of {metadata.num_ctas} CTAs of {metadata.num_warps} warps, {metadata.shared} bytes of shared memory each"
+        check(status, what)
 
     def device_and_stream(self, scope: dict[str, Any], tables: dict[int, dict]) -> tuple[list[str], str]:
         """For generated code: lines that set `_tw_table` for the current device, and the expression of its current stream."""

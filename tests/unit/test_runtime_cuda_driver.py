@@ -164,6 +164,15 @@ def test_errors_say_what_failed_and_what_to_do(active):
             kernel[(1,)](Tensor(), 5)
 
 
+def test_a_cluster_that_cannot_run_is_named(active):
+    kernel = jit(fill)
+    active.fail["cuLaunchKernelEx"] = 912
+    with pytest.raises(
+        RuntimeError, match=r"launch of fill, grid \(3, 1, 1\), clusters of 8 CTAs of 4 warps, 128 bytes of shared memory each"
+    ):
+        kernel[(3,)](Tensor(), 5, num_ctas=8)
+
+
 def test_a_new_thread_without_a_context_can_launch(active):
     kernel = jit(fill)
     kernel[(1,)](Tensor(), 5)
