@@ -21,7 +21,7 @@ from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import AxisAnalysis, analyze, element_bytes
 from tilewright.compiler.analysis.host_values import host_expression
-from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument
+from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, base_argument, may_do_anything
 from tilewright.compiler.analysis.machine import Machine
 from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
@@ -74,7 +74,7 @@ class _Function:
     def __init__(self, function: ir.Operation):
         self.function = function
         self.accesses: dict[ir.Value | None, _Accesses] = {}
-        self.has_atomics = False
+        self.may_publish = False
         self.axis = AxisAnalysis()
 
     def run(self) -> None:
@@ -93,7 +93,7 @@ class _Function:
         for op in walk(self.function):
             name = op.name
             reads, writes = name in _PLAIN_READS or name == _LOAD, name in GLOBAL_WRITES
-            self.has_atomics = self.has_atomics or name in _ATOMICS
+            self.may_publish = self.may_publish or name in _ATOMICS or may_do_anything(op)
             if reads or writes:
                 found = self.accesses.setdefault(base_argument(op.operands[0]), _Accesses())
                 by_tma = op.operands[0] in made and self._tma_can(op)
@@ -107,7 +107,7 @@ class _Function:
         own, unknown = self.accesses[base], self.accesses.get(None, _Accesses())
         if base is None or own.plain_writes or unknown.plain_writes or (own.writes and own.plain_reads):
             return False
-        return not (own.writes and self.has_atomics)
+        return not (own.writes and self.may_publish)
 
     def _tma_can(self, op: ir.Operation) -> bool:
         """Whether TMA does what an access of a descriptor does."""

@@ -97,6 +97,21 @@ func.func public @plain(%p: !tile.ptr<f32>, %lock: !tile.ptr<i32>, %m: i32) {
   return
 }
 
+// Assembly may tell other programs as well.
+// CHECK-LABEL: func.func public @announced_by_assembly(
+// CHECK-NOT: !tile.desc
+// CHECK: return
+func.func public @announced_by_assembly(%p: !tile.ptr<f32>, %lock: i64, %m: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i64
+  %c64 = arith.constant 64 : i64
+  %x = arith.constant dense<1.0> : tensor<64x64xf32>
+  %d = tile.make_descriptor %p, shape = [%m, %m], strides = [%c64, %c1], padding = zero : !tile.ptr<f32> -> !tile.desc<64x64xf32>
+  tile.descriptor_store %d[%c0, %c0], %x : !tile.desc<64x64xf32>, tensor<64x64xf32>
+  %old = tile.inline_asm "atom.add.release.gpu.u32 $0, [$1], 1;", "=r,l"(%lock) : (i64) -> i32
+  return
+}
+
 // An innermost coordinate that may be no multiple of 16 bytes is not for TMA; the other descriptor's is one.
 // CHECK-LABEL: func.func public @innermost_coordinates(
 // CHECK-SAME: %arg2: !tile.desc<64x64xf16>
