@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passes", help="the same without the anchor: 'a,b{opt=1}'")
     parser.add_argument("--list-passes", action=_ListPasses, help="print the names of our passes")
     parser.add_argument("--target", help="such as cuda:90; also given to passes that take a target")
-    parser.add_argument("--emit", metavar="STAGE", help="compile up to this stage (ttir, ttgir, llir, ptx, cubin) and print it")
+    parser.add_argument("--emit", metavar="STAGE", help="compile up to this stage (ttir, schedule, ttgir, llir, ptx, cubin) and print it")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="compile option for --emit")
     parser.add_argument("--split-input-file", action="store_true", help="treat parts between '// -----' lines as separate modules")
     parser.add_argument("--verify-diagnostics", action="store_true", help="check diagnostics against expected-* comments")
@@ -301,7 +301,9 @@ class _Hooks:
 
 
 def _emit(module: ir.Module, invocation: Invocation) -> str:
-    """Compile the module up to a stage and return that as text (a cubin as hexadecimal)."""
+    """Compile the module up to a stage and return that as text (a cubin as hexadecimal). The stage "schedule" is `ttgir` before the
+    schedule of its loops is carried out."""
+    from .backends import make_backend
     from .backends.base import GPUTarget
     from .driver import compile
     from .source import IRSource
@@ -310,6 +312,10 @@ def _emit(module: ir.Module, invocation: Invocation) -> str:
     if not arch:
         raise ValueError("--emit needs --target, such as --target=cuda:90")
     target = GPUTarget(backend, int(arch), 32) if arch.isdigit() else GPUTarget(backend, arch, 64 if arch.startswith("gfx9") else 32)
+    if invocation.emit == "schedule":
+        backend_of_target = make_backend(target)
+        registry.run(module.operation, backend_of_target.schedule_passes(backend_of_target.parse_options(invocation.options)), verify=True)
+        return module.operation.get_asm(enable_debug_info=invocation.locations).rstrip("\n") + "\n"
     level = "ttgir" if "tilegpu.num_warps" in module.operation.attributes else "ttir"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"input.{level}"

@@ -24,6 +24,7 @@ from tilewright.dialects import tile, tilegpu
 from .axis_info import element_bytes
 from .loop_slice import GLOBAL_WRITES, LAUNCH_SCALARS, ORDERING, Loop, base_argument, is_cheap
 from .order import Order
+from .schedule import ROLES, SLOTS, TURNS, given
 from .staging import stagings
 from .tree import key
 from .wgmma_loops import TURNS, Delayed, asked, carries_accumulators, delayed_wgmmas, issues, registers
@@ -153,6 +154,8 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
         request = _request(op)
         site = _site(op, num_warps) if (automatic if request is None else request) else None
         if site is not None and (request or _pays(site)):
+            turns = given(op, TURNS)
+            site.turns = site.turns if turns is None else turns
             sites.append(site)
     if not sites:
         return None
@@ -180,7 +183,10 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _request(op: ir.Operation) -> bool | None:
-    """What the user says of a loop, or of one around it: `tile.warp_specialize`."""
+    """What the schedule says of a loop, else the user of it or of one around it: `tile.warp_specialize`."""
+    scheduled = given(op, ROLES)
+    if scheduled is not None:
+        return bool(scheduled)
     while op.name != "func.func":
         if "tile.warp_specialize" in op.attributes:
             return ir.BoolAttr(op.attributes["tile.warp_specialize"]).value
@@ -212,7 +218,11 @@ def _is_tensor(op: ir.Operation) -> bool:
 
 
 def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int, exclusive: bool) -> int:
-    """Return for how many slots of the rings there is room beside all else that the kernel may hold in shared memory."""
+    """Return how many slots the rings have: as the schedule says, else for how many there is room beside all else that the kernel may hold
+    in shared memory."""
+    scheduled = [n for site in sites if (n := given(site.loop.op, SLOTS)) is not None]
+    if scheduled:
+        return max(scheduled)
     staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks}
     other = _other_bytes(ops, staged)
     scratch = max((scratch_bytes(op) for op in ops if op.name.startswith("tile")), default=0)

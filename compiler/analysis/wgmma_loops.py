@@ -19,6 +19,7 @@ from tilewright.compiler.layouts import element_count
 from tilewright.dialects import tilegpu
 
 from .loop_slice import Loop
+from .schedule import LATE, given
 
 # 32-bit registers that both accumulators and the left operand between them may take. Attention with heads of 128 on an H200, delayed and
 # not: 112 registers (128x64 blocks, 8 warps) 460 and 437 TFLOP/s, 160 (128x128, 8 warps) 480 and 497; with 224 (128x64, 4 warps) it
@@ -100,7 +101,8 @@ def delayed_wgmmas(loop: Loop, pipelined: set[int], max_registers: int = _MAX_RE
 def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int], max_registers: int) -> Delayed | None:
     op = loop.ops[issue]
     left, right = op.operands[0], op.operands[1]
-    if tilegpu.is_buffer(left.type):
+    late = given(op, LATE)
+    if late == 0 or tilegpu.is_buffer(left.type):
         return None
     uses = list(op.results[0].uses)
     if len(uses) != 1 or uses[0].owner.operation.name != _WAIT:
@@ -118,7 +120,8 @@ def _delayed(loop: Loop, issue: int, first: int, pipelined: set[int], max_regist
         alloc = loop.definition(loop.ops[alloc].operands[0])
     if alloc not in pipelined or any(sum(1 for _ in loop.ops[p].results[0].uses) != 1 for p in (alloc, *views)):
         return None
-    if sum(registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0])) > max_registers:
+    taken = sum(registers(v.type) for v in (op.results[0], left, loop.ops[first].results[0]))
+    if late is None and taken > max_registers:
         return None
     if first not in _sources(loop, [left]) or ("arg", carried) in _sources(loop, loop.ops[first].operands):
         return None

@@ -85,6 +85,10 @@ class BaseBackend(ABC):
     def add_stages(self, stages: dict[str, Stage], options: Any, language: Language = Language.TRITON) -> None:
         """Add the stages after the front end to `stages`, in order: name of the artefact -> function that makes it."""
 
+    def schedule_passes(self, options: Any) -> list:
+        """The passes from `ttir` as the front end makes it to loops whose schedule is written on them; ValueError if there is none."""
+        raise ValueError(f"loops of {self.target.backend} have no schedule")
+
     def prepare(self, compilation: Compilation) -> None:
         """Start what can run beside the first stages. `finish` is called whether or not the stages succeed."""
 

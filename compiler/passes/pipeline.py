@@ -28,7 +28,7 @@ Address computations are repeated for the iteration ahead; where it lies beyond 
 themselves (indices, pages of a table) is loaded into registers one iteration before the copy is issued that needs it.
 A vector that meets the result of a dot is loaded where it stands, by every thread for itself, while the dot is computed.
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
-slots do not fit into shared memory get fewer stages.
+slots do not fit into shared memory get fewer stages. What `tilegpu-schedule` wrote on a loop and its operations is carried out as it says.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.loop_slice import Loop
+from tilewright.compiler.analysis.schedule import AHEAD, SCHEDULED, SLOTS, given
 from tilewright.compiler.analysis.wgmma_loops import carries_accumulators, delayed_wgmmas
 from tilewright.compiler.encoding import layout_of, shared_of
 from tilewright.compiler.layouts import dim_order, identity, is_replicated, shared_vector_width
 from tilewright.dialects import tilegpu
 
 from .building import collect, is_zero
+from .diagnostics import user_error
 from .loop_expansion import Copy, Expansion, Plan
 from .lower_tma import described_buffer
 from .registry import register
@@ -56,38 +58,60 @@ _MIN_COPY_BYTES = 4
 _SLOT_ALIGNMENT = 1024
 
 
-@register("tilegpu-pipeline", only_for=("scf.for",))
+@register("tilegpu-pipeline")
 def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes."""
-    for function in collect(module, "func.func"):
-        loops = [op for op in collect(function, "scf.for") if not collect(op, "scf.for", "scf.while")]
-        for op in loops:
-            stages = num_stages
-            if "tile.num_stages" in op.attributes:
-                stages = ir.IntegerAttr(op.attributes["tile.num_stages"]).value
-            if stages > 1:
-                _pipeline_loop(op, stages, shared_limit)
+    for op in innermost_loops(module):
+        loop = Loop(op)
+        plan = plan_loop(loop, num_stages, shared_limit)
+        if plan is not None:
+            Expansion(loop, plan).run()
+    if SCHEDULED in module.attributes:
+        del module.attributes[SCHEDULED]
 
 
-def _pipeline_loop(op: ir.Operation, stages: int, shared_limit: int) -> None:
-    loop = Loop(op)
-    copies = _copies(loop)
+def innermost_loops(module: ir.Operation) -> list[ir.Operation]:
+    """Return the loops of all functions that hold no other loop."""
+    loops = [op for function in collect(module, "func.func") for op in collect(function, "scf.for")]
+    return [op for op in loops if not collect(op, "scf.for", "scf.while")]
+
+
+def plan_loop(loop: Loop, num_stages: int, shared_limit: int) -> Plan | None:
+    """Decide how to pipeline a loop, as far as its schedule leaves that open; None if it stays as it is."""
+    op = loop.op
+    slots = given(op, SLOTS)
+    stages = ir.IntegerAttr(op.attributes["tile.num_stages"]).value if "tile.num_stages" in op.attributes else num_stages
+    copies = _copies(loop) if (slots or stages) > 1 else []
     if not copies:
-        return
-    room = shared_limit - _bytes_outside(op)
-    per_slot = sum(-(-c.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for c in copies)
-    slots = min(stages, max(1, room // per_slot))
-    if slots < 2:
-        return
+        return None
     delayed = delayed_wgmmas(loop, {c.alloc[0] for c in copies if c.alloc})
     for copy in copies:
         copy.delay = int(any(d.alloc in copy.alloc for d in delayed))
     in_flight = not delayed and carries_accumulators(loop)
+    if slots is not None:
+        lag = slots - 1 - _distance(loop, copies, slots)
+        return Plan(copies, delayed, slots, lag, in_flight and not lag)
+    room = shared_limit - _bytes_outside(op)
+    per_slot = sum(-(-c.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for c in copies)
+    slots = min(stages, max(1, room // per_slot))
+    if slots < 2:
+        return None
     # One slot more, if it leaves as many CTAs on a multiprocessor, saves a barrier in each iteration. TMA needs none: its copies stand
     # behind the wait, and the barrier that they need there comes while wgmmas run.
     fits = (slots + 1) * per_slot <= room and shared_limit // ((slots + 1) * per_slot) == shared_limit // (slots * per_slot)
     extra = in_flight and fits and not all(c.by_tma for c in copies)
-    Expansion(loop, Plan(copies, delayed, slots + extra, int(extra), in_flight and not extra)).run()
+    return Plan(copies, delayed, slots + extra, int(extra), in_flight and not extra)
+
+
+def _distance(loop: Loop, copies: list[Copy], slots: int) -> int:
+    """Return how many iterations ahead the schedule has the copies."""
+    asked = {given(c.load, AHEAD) for c in copies} - {None} or {slots - 1}
+    distance = asked.pop()
+    possible = range(slots - 1, max(1, slots - 2) - 1, -1)
+    if asked or distance not in possible:
+        numbers = " or ".join(map(str, possible)) or "no"
+        raise user_error(loop.op, f"loads of a loop with {slots} slots run {numbers} iterations ahead, all alike")
+    return distance
 
 
 def _copies(loop: Loop) -> list[Copy]:
@@ -98,13 +122,19 @@ def _copies(loop: Loop) -> list[Copy]:
     for position, op in enumerate(loop.ops):
         if loop.names[position] not in _LOADS or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
-        if not (forced or _reaches_dot(loop, position)) or not _has_copy_form(op) or _is_late_vector(loop, position, late):
+        asked = given(op, AHEAD)
+        wanted = bool(asked) if asked is not None else _is_wanted(loop, position, forced, late)
+        if not wanted or not _has_copy_form(op):
             continue
         if loop.slice_of(op.operands, through_loads=True) is None or not loop.may_reorder(op):
             continue
         out.append(_placed(loop, position))
     indices = {load for copy in out for load in copy.addresses(loop).loads}
     return [copy for copy in out if copy.position not in indices]
+
+
+def _is_wanted(loop: Loop, load: int, forced: bool, late: set[int]) -> bool:
+    return (forced or _reaches_dot(loop, load)) and not _is_late_vector(loop, load, late)
 
 
 def _behind_dots(loop: Loop) -> set[int]:

@@ -47,14 +47,24 @@ _WARPS_PER_GROUP = 4
 def warp_specialize(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, automatic: bool = False) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `automatic` allows it for loops
     without the attribute `tile.warp_specialize`."""
-    functions = [f for f in collect(module, "func.func") if len(f.regions[0].blocks)]
-    if len(functions) != 1 or not is_public(functions[0]) or _meets_cluster(module):
-        return
-    num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
-    plan = specialization(functions[0], num_warps, num_stages, shared_limit, automatic)
+    plan = plan_roles(module, num_stages, shared_limit, automatic)
     if plan is not None:
-        _Partition(functions[0], plan, num_warps).run()
+        num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
+        _Partition(_bodies(module)[0], plan, num_warps).run()
         module.attributes["tilegpu.total_warps"] = i32_attr(num_warps + PRODUCER_WARPS, module.context)
+
+
+def plan_roles(module: ir.Operation, num_stages: int, shared_limit: int, automatic: bool) -> Specialization | None:
+    """Decide on the roles of a module's warps, as far as its schedule leaves that open; the options are those of the pass."""
+    functions = _bodies(module)
+    if len(functions) != 1 or not is_public(functions[0]) or _meets_cluster(module):
+        return None
+    num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
+    return specialization(functions[0], num_warps, num_stages, shared_limit, automatic)
+
+
+def _bodies(module: ir.Operation) -> list[ir.Operation]:
+    return [f for f in collect(module, "func.func") if len(f.regions[0].blocks)]
 
 
 def _meets_cluster(module: ir.Operation) -> bool:

@@ -47,6 +47,11 @@ class NvidiaBackend(BaseBackend):
         stages["ptx"] = _make_ptx
         stages["cubin"] = _make_cubin
 
+    def schedule_passes(self, options: NvidiaOptions) -> list:
+        from . import pipeline
+
+        return pipeline.ttir(options) + pipeline.scheduled(options)
+
     def prepare(self, compilation: Compilation) -> None:
         from . import ptxas
 
@@ -85,9 +90,12 @@ def _make_ttgir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
 
 def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     """Lower to LLVM IR text; the passes leave shared memory in bytes and the final number of warps on the module."""
+    from ...analysis.schedule import SCHEDULED
     from ...lowering.lower import lower_to_llvm, to_llvmir
     from . import pipeline, tensor_maps
 
+    if SCHEDULED in module.operation.attributes:  # a schedule that was written by hand: see docs/hopper.md
+        _run_passes(module, pipeline.expanded(c.options))
     _run_passes(module, pipeline.llir(c.options))
     attributes = module.operation.attributes
     for key, attribute in (("shared", "tilegpu.shared"), ("num_warps", "tilegpu.num_warps"), ("num_warps", "tilegpu.total_warps")):

@@ -37,6 +37,11 @@ def ttir(options: NvidiaOptions) -> list[Entry]:
 
 def ttgir(options: NvidiaOptions) -> list[Entry]:
     """Give every tensor a layout, choose matrix instructions, pipeline loops."""
+    return scheduled(options) + expanded(options)
+
+
+def scheduled(options: NvidiaOptions) -> list[Entry]:
+    """Up to the schedule: layouts, matrix instructions, and what is to become of each loop, written on its operations."""
     return [
         (
             "tilegpu-assign-layouts",
@@ -50,11 +55,15 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
         "tilegpu-lower-dots",
         "tilegpu-order-products",
         "tilegpu-place-descriptors",
-        *_warp_specialize(options),
-        (
-            "tilegpu-pipeline",
-            {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared},
-        ),
+        ("tilegpu-schedule", {**_room(options), "roles": _has_roles(options)}),
+    ]
+
+
+def expanded(options: NvidiaOptions) -> list[Entry]:
+    """Carry the schedule out."""
+    return [
+        *([("tilegpu-warp-specialize", _room(options))] if _has_roles(options) else []),
+        ("tilegpu-pipeline", _room(options)),
         ("tilegpu-prefetch-loads", {"num_warps": options.num_warps, "num_stages": options.num_stages}),
         "tilegpu-lower-tma",
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
@@ -68,13 +77,14 @@ def ttgir(options: NvidiaOptions) -> list[Entry]:
     ]
 
 
-def _warp_specialize(options: NvidiaOptions) -> list[Entry]:
-    """Roles of warps, where there are wgmma and registers that warps can hand to each other: with `maxnreg`, every thread has as many, and
-    a role that asked for more would wait forever."""
-    if options.capability != 90 or options.maxnreg is not None:
-        return []
-    limit = ARCHS[options.capability].max_shared
-    return [("tilegpu-warp-specialize", {"num_stages": options.num_stages, "shared_limit": limit, "automatic": True})]
+def _room(options: NvidiaOptions) -> dict[str, int]:
+    return {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared}
+
+
+def _has_roles(options: NvidiaOptions) -> bool:
+    """Whether there are wgmma, and registers that warps can hand to each other: with `maxnreg` every thread has as many, and a role that
+    asked for more would wait forever."""
+    return options.capability == 90 and options.maxnreg is None
 
 
 def llir(options: NvidiaOptions) -> list[Entry]:
