@@ -27,7 +27,7 @@ from .order import Order
 from .schedule import ROLES, SLOTS, TURNS, given
 from .staging import stagings
 from .tree import key
-from .wgmma_loops import TURNS, Delayed, asked, carries_accumulators, delayed_wgmmas, issues, registers
+from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
 
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
 #: Attribute (i32) of a load of a block: the bits of the rank whose CTAs load the same block.
@@ -154,8 +154,6 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
         request = _request(op)
         site = _site(op, num_warps) if (automatic if request is None else request) else None
         if site is not None and (request or _pays(site)):
-            turns = given(op, TURNS)
-            site.turns = site.turns if turns is None else turns
             sites.append(site)
     if not sites:
         return None
@@ -398,9 +396,9 @@ def _turns(loop: Loop, num_warps: int) -> int:
     its results while another's products run. Two groups do without where exponentials take as long as products, so that these are the
     limit, and where masks make iterations differ."""
     groups = num_warps // _WARPS_PER_GROUP
-    request = asked(loop.op, TURNS)
-    if request is not None:
-        return groups if request and groups > 1 else 0
+    scheduled = given(loop.op, TURNS)
+    if scheduled is not None:
+        return scheduled
     if groups > 2:
         return groups
     exponentials = sum(_EXP_CYCLES * registers(o.results[0].type) for o in loop.ops if o.name in _EXPONENTIALS and _is_tensor(o))

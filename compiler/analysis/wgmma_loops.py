@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from mlir import ir
@@ -26,8 +25,6 @@ from .schedule import LATE, given
 # spills.
 _MAX_REGISTERS = 128
 
-#: Attributes of loops by which an expert decides.
-DELAY, TURNS = "tile.delay_products", "tile.take_turns"
 _WGMMA, _WAIT = "tilegpu.wgmma", "tilegpu.wgmma_wait"
 
 
@@ -41,12 +38,6 @@ class Delayed:
     views: tuple[int, ...]
     alloc: int
     carried: int
-
-
-def asked(loop: ir.Operation, name: str) -> bool | None:
-    """Return what an attribute of a loop asks for; None if it has none. `tile.delay_products`: whether wgmmas run late, as many as may;
-    `tile.take_turns`: whether warpgroups take turns with them."""
-    return ir.BoolAttr(loop.attributes[name]).value if name in loop.attributes else None
 
 
 def issues(loop: Loop) -> list[int]:
@@ -85,10 +76,8 @@ def delayed_wgmmas(loop: Loop, pipelined: set[int], max_registers: int = _MAX_RE
     """Return the wgmmas that may be delayed, given the positions of the allocations that become rings of slots. `max_registers`: 32-bit
     registers that both accumulators and the left operand between them may take."""
     found = issues(loop)
-    request = asked(loop.op, DELAY)
-    if len(found) < 2 or request is False:
+    if len(found) < 2:
         return []
-    max_registers = sys.maxsize if request else max_registers
     first = found[0]
     out = []
     for position in found[1:]:

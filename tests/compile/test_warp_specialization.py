@@ -206,23 +206,6 @@ def test_attention_is_made_of_roles(d, block, causal):
     assert ptx.count("wgmma.mma_async") == 2 * len(products), "one more of each, in front of the loop and behind it"
 
 
-@pytest.mark.parametrize(
-    ("asked", "delayed", "turns"),
-    [("", True, True), ("tile.delay_products = false", False, False), ("tile.take_turns = false", True, False)],
-)
-def test_attributes_of_the_loop_decide(asked, delayed, turns, tmp_path):
-    constants = {"D": 128, "BM": 128, "BN": 128, "CAUSAL": False, "WS": True}
-    kernel, _ = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
-    text = kernel.asm["ttir"]
-    old = "{tile.warp_specialize = true}"
-    assert text.count(old) == 1
-    path = tmp_path / "attention.ttir"
-    path.write_text(text.replace(old, f"{{{asked}{', ' if asked else ''}tile.warp_specialize = true}}"))
-    edited = tilewright.compile(str(path), target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "num_stages": 2})
-    assert ("tilegpu.delayed = 1" in edited.asm["ttgir"]) == delayed
-    assert (edited.asm["ptx"].count("barrier.sync.aligned") == 2) == turns
-
-
 def test_masks_are_in_one_branch_only():
     """Causal attention compares and selects in blocks on the diagonal; all others run what attention without a mask runs."""
     constants = {"D": 128, "BM": 128, "BN": 128, "WS": True}
