@@ -103,7 +103,7 @@ def within(got: np.ndarray, expected: np.ndarray, places: np.ndarray, spread: np
         return np.isinf(spread)
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= SLACK * spread + (_ULP[code] * np.abs(b) if inexact else 0.0)
-        near |= inexact & (a == 0) & (np.abs(b) < _SMALLEST_NORMAL[code])
+        near |= inexact & (a == 0) & (np.abs(b) < _SMALLEST_NORMAL.get(code, 0.0))
     return near | np.isinf(spread)
 
 
