@@ -110,7 +110,7 @@ def carried_by(kernel, constants=(), **options) -> int:
 def test_which_loops_carry_their_loads():
     assert carried_by(sums_of_rows, num_stages=1) == 1
     assert carried_by(sums_of_rows) == 2  # the sum, and the loaded block
-    assert carried_by(scaled_rows) >= 4
+    assert carried_by(scaled_rows) == 2  # the sum and the pointer: OUT may be X
     assert carried_by(running) == 0
     assert carried_by(guarded, {"GUARD": ""}) == 2
 

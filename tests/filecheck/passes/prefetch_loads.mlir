@@ -51,4 +51,38 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     }
     return
   }
+
+  // Two arguments may be the same memory: a loop that stores is left alone,
+  // CHECK-LABEL: func.func @copies
+  // CHECK-NOT: tile.load
+  // CHECK: scf.for
+  // CHECK: tile.load
+  // unless it asks for stages.
+  // CHECK: tile.load
+  // CHECK: scf.for
+  // CHECK: tile.load
+  func.func @copies(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %end: i32) {
+    %c0 = arith.constant 0 : i32
+    %c128 = arith.constant 128 : i32
+    %range = tile.range 0 to 128 : tensor<128xi32, #l>
+    %p = tile.splat %x : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>, #l>
+    %o = tile.splat %y : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>, #l>
+    scf.for %i = %c0 to %end step %c128 : i32 {
+      %start = tile.splat %i : i32 -> tensor<128xi32, #l>
+      %at = arith.addi %start, %range : tensor<128xi32, #l>
+      %q = tile.addptr %p, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      %v = tile.load %q : tensor<128x!tile.ptr<f32>, #l>
+      %to = tile.addptr %o, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      tile.store %to, %v : tensor<128x!tile.ptr<f32>, #l>
+    }
+    scf.for %i = %c0 to %end step %c128 : i32 {
+      %start = tile.splat %i : i32 -> tensor<128xi32, #l>
+      %at = arith.addi %start, %range : tensor<128xi32, #l>
+      %q = tile.addptr %p, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      %v = tile.load %q : tensor<128x!tile.ptr<f32>, #l>
+      %to = tile.addptr %o, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      tile.store %to, %v : tensor<128x!tile.ptr<f32>, #l>
+    } {tile.num_stages = 2 : i32}
+    return
+  }
 }
