@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import attention, gemm, memory
+from . import attention, gemm, memory, norms
 from .cases import Case
 
-CASES: list[Case] = [*gemm.CASES, *attention.CASES, *memory.CASES]
+CASES: list[Case] = [*gemm.CASES, *attention.CASES, *norms.CASES, *memory.CASES]
 GROUPS: list[str] = list(dict.fromkeys(case.group for case in CASES))
 
 

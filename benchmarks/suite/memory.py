@@ -1,85 +1,15 @@
-"""Cases: kernels bound by memory."""
+"""Cases: elementwise kernels, scans, sorts, and data in other places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import torch
 from torch.nn import functional
 
-from .cases import Case, Config, Launch, Problem, Step, cdiv, config, variant
-
-EPS = 1e-5
-PROGRAMS = 4 * 132  # of kernels whose programs walk over rows
-
-Data = torch.Tensor
-Tensors = tuple[Data, ...]
-
-
-def size_of(*tensors: Data) -> int:
-    """Bytes of all tensors together."""
-    return sum(t.numel() * t.element_size() for t in tensors)
-
-
-def normal(device: str, *shape: int, dtype: torch.dtype = torch.bfloat16) -> Data:
-    return torch.randn(*shape, device=device, dtype=dtype)
-
-
-def empty(device: str, *shape: int, dtype: torch.dtype = torch.bfloat16) -> Data:
-    return torch.empty(*shape, device=device, dtype=dtype)
-
-
-def integers(device: str, high: int, *shape: int, dtype: torch.dtype = torch.int32) -> Data:
-    return torch.randint(0, high, shape, device=device, dtype=dtype)
-
-
-#: Elements of a row from which on a cluster of CTAs may share it.
-_LONG_ROW = 32768
-
-
-def block(n: int) -> int:
-    """The power of two that covers n."""
-    return 1 << (n - 1).bit_length()
-
-
-def configs(constants: str, *values: tuple[int, ...]) -> list[Config]:
-    """`configs("R C", (64, 32, 8))`: R = 64, C = 32, eight warps."""
-    return [config(constants, v[:-1], v[-1], 3) for v in values]
-
-
-def row_configs(n: int) -> list[Config]:
-    """Numbers of warps for one row of n elements a program, and of CTAs for long rows."""
-    found = configs("", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32))))
-    if n < _LONG_ROW:
-        return found
-    ctas = [config("", (), w, 3, num_ctas=c) for c in (2, 4, 8, 16) for w in (4, 8, 16) if 32 <= n // (32 * w * c) <= 64]
-    return [*(cf for cf in found if n // (32 * cf["num_warps"]) <= 128), *ctas]
-
-
-def problem(
-    kernel: str,
-    choices: list[Config],
-    grid: Callable[[Config], tuple[int, ...]],
-    arguments: tuple,
-    constants: Config,
-    outputs: Tensors,
-    reference: Callable[[], Tensors],
-    traffic: int,
-    vendor: Callable[[], Callable[[], object]] | None = None,
-    tolerance: float = 1e-2,
-    before: tuple[Callable[[], object], ...] = (),
-    module: str = "kernels_memory",
-) -> Problem:
-    """A problem of one kernel, with plain functions `before` its launch."""
-
-    def steps(cf: Config) -> list[Step]:
-        return [*before, Launch(module, kernel, grid(cf), arguments, {**constants, **cf})]
-
-    vendors = {} if vendor is None else {"torch": vendor}
-    return Problem(outputs, [variant("pointers", choices, steps, len(outputs))], reference, traffic, "GB/s", vendors, tolerance)
-
+from .building import Data, Tensors, block, by_shape, case, configs, empty, in_group, integers, normal, problem, size_of
+from .cases import Case, Problem, cdiv
 
 # Elementwise
 
@@ -235,178 +165,6 @@ def adam(device: str, n: int) -> Problem:
         reference,
         2 * size_of(p, m1, m2) + size_of(g) + size_of(p, start, m1, m2),
         before=(partial(p.copy_, start), m1.zero_, m2.zero_),
-    )
-
-
-# Normalizations
-
-
-def softmax(device: str, rows: int, n: int) -> Problem:
-    x, o = normal(device, rows, n), empty(device, rows, n)
-    vendor = lambda: partial(torch.softmax, x, 1)  # noqa: E731
-    rest = (o,), lambda: (torch.softmax(x.float(), 1),), size_of(x, o), vendor
-    if n <= 512:
-        choices = configs("R", (2048 // n, 4), (8192 // n, 4), (8192 // n, 8))
-        return problem("softmax_rows", choices, lambda cf: (cdiv(rows, cf["R"]),), (o, x, rows, n), {"B": block(n)}, *rest)
-    whole = problem("softmax_kernel", row_configs(n), lambda cf: (rows,), (o, x, n, n, n), {"B": block(n)}, *rest, module="kernels")
-    if n > 65536:
-        online = problem("softmax_online", configs("B", (8192, 8), (8192, 16), (16384, 16)), lambda cf: (rows,), (o, x, n), {}, *rest)
-        online.variants += [replace(v, name="clusters") for v in whole.variants]
-        return online
-    return whole
-
-
-def softmax_backward(device: str, rows: int, n: int) -> Problem:
-    y, dy, dx = torch.softmax(normal(device, rows, n), 1), normal(device, rows, n), empty(device, rows, n)
-
-    def reference() -> Tensors:
-        p, g = y.float(), dy.float()
-        return (p * (g - (p * g).sum(1, keepdim=True)),)
-
-    return problem(
-        "softmax_backward",
-        row_configs(n),
-        lambda cf: (rows,),
-        (dx, y, dy, n),
-        {"B": block(n)},
-        (dx,),
-        reference,
-        size_of(y, dy, dx),
-        lambda: partial(torch._softmax_backward_data, dy, y, 1, torch.bfloat16),
-    )
-
-
-def layernorm(device: str, rows: int, n: int) -> Problem:
-    x, o = normal(device, rows, n), empty(device, rows, n)
-    w, b = (normal(device, n, dtype=torch.float32) for _ in range(2))
-    return problem(
-        "layernorm_kernel",
-        row_configs(n),
-        lambda cf: (rows,),
-        (x, o, w, b, n, EPS),
-        {"B": block(n)},
-        (o,),
-        lambda: (functional.layer_norm(x.float(), (n,), w, b, EPS),),
-        size_of(x, o),
-        lambda: partial(functional.layer_norm, x, (n,), w.bfloat16(), b.bfloat16(), EPS),
-        module="kernels",
-    )
-
-
-def layernorm_backward(device: str, rows: int, n: int) -> Problem:
-    x, dy, dx, w = normal(device, rows, n), normal(device, rows, n), empty(device, rows, n), normal(device, n, dtype=torch.float32)
-    mean = x.float().sum(1) / n
-    rstd = torch.rsqrt((x.float() - mean[:, None]).square().sum(1) / n + EPS)
-    part_w, part_b = (empty(device, PROGRAMS, n, dtype=torch.float32) for _ in range(2))
-
-    def reference() -> Tensors:
-        h, g = (x.float() - mean[:, None]) * rstd[:, None], dy.float() * w
-        return ((g - h * (g * h).mean(1, keepdim=True) - g.mean(1, keepdim=True)) * rstd[:, None],)
-
-    def vendor() -> Callable[[], object]:
-        leaves = [t.clone().requires_grad_() for t in (x, w.bfloat16(), w.bfloat16())]
-        y = functional.layer_norm(leaves[0], (n,), leaves[1], leaves[2], EPS)
-        return partial(torch.autograd.grad, y, leaves, dy, retain_graph=True)
-
-    return problem(
-        "layernorm_backward",
-        row_configs(n),
-        lambda cf: (PROGRAMS,),
-        (dx, part_w, part_b, dy, x, w, mean, rstd, rows, n),
-        {"B": block(n)},
-        (dx,),
-        reference,
-        size_of(x, dy, dx, part_w, part_b),
-        vendor,
-    )
-
-
-def rmsnorm(device: str, rows: int, n: int) -> Problem:
-    x, o, w, rstd = normal(device, rows, n), empty(device, rows, n), normal(device, n), empty(device, rows, dtype=torch.float32)
-    return problem(
-        "rmsnorm",
-        row_configs(n),
-        lambda cf: (rows,),
-        (o, x, w, rstd, n, EPS),
-        {"B": block(n)},
-        (o,),
-        lambda: (functional.rms_norm(x.float(), (n,), w.float(), EPS),),
-        size_of(x, o),
-        lambda: partial(functional.rms_norm, x, (n,), w, EPS),
-    )
-
-
-def rmsnorm_residual(device: str, rows: int, n: int) -> Problem:
-    x, res, w = normal(device, rows, n), normal(device, rows, n), normal(device, n)
-    o, s = empty(device, rows, n), empty(device, rows, n)
-
-    def reference() -> Tensors:
-        total = x.float() + res.float()
-        return total, functional.rms_norm(total, (n,), w.float(), EPS)
-
-    return problem(
-        "rmsnorm_residual",
-        row_configs(n),
-        lambda cf: (rows,),
-        (o, s, x, res, w, n, EPS),
-        {"B": block(n)},
-        (s, o),
-        reference,
-        size_of(x, res, s, o),
-    )
-
-
-def rmsnorm_backward(device: str, rows: int, n: int) -> Problem:
-    x, dy, dx, w = normal(device, rows, n), normal(device, rows, n), empty(device, rows, n), normal(device, n)
-    rstd = torch.rsqrt(x.float().square().sum(1) / n + EPS)
-    part = empty(device, PROGRAMS, n, dtype=torch.float32)
-
-    def reference() -> Tensors:
-        h, g = x.float() * rstd[:, None], dy.float() * w.float()
-        return ((g - h * (g * h).mean(1, keepdim=True)) * rstd[:, None],)
-
-    def vendor() -> Callable[[], object]:
-        leaves = [t.clone().requires_grad_() for t in (x, w)]
-        y = functional.rms_norm(leaves[0], (n,), leaves[1], EPS)
-        return partial(torch.autograd.grad, y, leaves, dy, retain_graph=True)
-
-    return problem(
-        "rmsnorm_backward",
-        row_configs(n),
-        lambda cf: (PROGRAMS,),
-        (dx, part, dy, x, w, rstd, rows, n),
-        {"B": block(n)},
-        (dx,),
-        reference,
-        size_of(x, dy, dx, part),
-        vendor,
-    )
-
-
-def cross_entropy(device: str, rows: int, n: int) -> Problem:
-    """Loss and gradient. The row is read twice, but counted once: the second time it can come from the L2 cache."""
-    x, dx, target = normal(device, rows, n), empty(device, rows, n), integers(device, n, rows, dtype=torch.int64)
-    loss = empty(device, rows, dtype=torch.float32)
-
-    def reference() -> Tensors:
-        p = torch.softmax(x.float(), 1)
-        p[torch.arange(rows, device=device), target] -= 1
-        return functional.cross_entropy(x.float(), target, reduction="none"), p
-
-    def vendor() -> Callable[[], object]:
-        leaf = x.clone().requires_grad_()
-        return lambda: torch.autograd.grad(functional.cross_entropy(leaf, target, reduction="sum"), leaf)
-
-    return problem(
-        "cross_entropy",
-        configs("B", (8192, 8), (8192, 16), (16384, 16), (16384, 32)),
-        lambda cf: (rows,),
-        (loss, dx, x, target, n),
-        {},
-        (loss, dx),
-        reference,
-        size_of(x, dx),
-        vendor,
     )
 
 
@@ -677,77 +435,42 @@ def dequantize_fp8(device: str, groups: int, size: int) -> Problem:
     )
 
 
-_ROWS = ((8192, 1024), (8192, 4096), (8192, 8192), (4096, 12000), (4096, 16384))
-_LONG_ROWS = ((4096, 32768), (2048, 65536), (1024, 131072), (512, 262144))
-_BACKWARD = ((8192, 1024), (8192, 4096), (4096, 8192))
 _TYPES = ((torch.float32, "f32"), (torch.bfloat16, "bf16"), (torch.int8, "i8"))
 
 
-def _by_shape(name: str, build: Callable[..., Problem], shapes: tuple[tuple[int, ...], ...], quick: int = 1) -> list[Case]:
-    """A case for each shape; number `quick` is part of the short run."""
-    return [_case(f"{name} {'x'.join(map(str, shape))}", build, *shape, quick=i == quick % len(shapes)) for i, shape in enumerate(shapes)]
-
-
-def _case(name: str, build: Callable[..., Problem], *sizes: object, quick: bool = False) -> Case:
-    """A case that `_group` puts into its group."""
-    return Case("", name, partial(_on, build, sizes), quick)
-
-
-def _group(name: str, *cases: Case) -> list[Case]:
-    return [replace(case, group=name) for case in cases]
-
-
-def _on(build: Callable[..., Problem], sizes: tuple, device: str) -> Problem:
-    return build(device, *sizes)
-
-
 CASES: list[Case] = [
-    *_group(
-        "norms",
-        *_by_shape("softmax", softmax, (*_ROWS, (262144, 128), (131072, 256), *_LONG_ROWS)),
-        *_by_shape("layer norm", layernorm, (*_ROWS, *_LONG_ROWS)),
-        *_by_shape("rms norm", rmsnorm, _ROWS),
-        *_by_shape("rms norm of a sum", rmsnorm_residual, ((8192, 4096), (4096, 16384))),
-        *_by_shape("cross entropy", cross_entropy, ((4096, 32768), (2048, 128256))),
-    ),
-    *_group(
-        "norms-backward",
-        *_by_shape("softmax", softmax_backward, _BACKWARD),
-        *_by_shape("layer norm", layernorm_backward, _BACKWARD),
-        *_by_shape("rms norm", rmsnorm_backward, _BACKWARD),
-    ),
-    *_group(
+    *in_group(
         "elementwise",
-        *(_case(f"add f32 2^{p}", add, 1 << p, quick=p == 28) for p in (24, 28)),
-        *_by_shape("swiglu", swiglu, ((8192, 8192),)),
-        *_by_shape("swiglu interleaved", swiglu_interleaved, ((8192, 8192),)),
-        *_by_shape("swiglu backward", swiglu_backward, ((8192, 8192),)),
-        *_by_shape("rotary", rotary, ((16384, 32, 128),)),
-        _case("dropout 2^27", dropout, 1 << 27, 1, quick=True),
-        _case("dropout 2^27, 4 a call", dropout, 1 << 27, 4),
-        _case("adam 2^26", adam, 1 << 26),
-        *_by_shape("quantize int8", quantize_int8, ((16384, 8192),)),
-        *_by_shape("dequantize int8", dequantize_int8, ((16384, 8192),)),
-        *_by_shape("quantize fp8", quantize_fp8, ((1 << 20, 128),)),
-        *_by_shape("dequantize fp8", dequantize_fp8, ((1 << 20, 128),)),
+        *(case(f"add f32 2^{p}", add, 1 << p, quick=p == 28) for p in (24, 28)),
+        *by_shape("swiglu", swiglu, ((8192, 8192),)),
+        *by_shape("swiglu interleaved", swiglu_interleaved, ((8192, 8192),)),
+        *by_shape("swiglu backward", swiglu_backward, ((8192, 8192),)),
+        *by_shape("rotary", rotary, ((16384, 32, 128),)),
+        case("dropout 2^27", dropout, 1 << 27, 1, quick=True),
+        case("dropout 2^27, 4 a call", dropout, 1 << 27, 4),
+        case("adam 2^26", adam, 1 << 26),
+        *by_shape("quantize int8", quantize_int8, ((16384, 8192),)),
+        *by_shape("dequantize int8", dequantize_int8, ((16384, 8192),)),
+        *by_shape("quantize fp8", quantize_fp8, ((1 << 20, 128),)),
+        *by_shape("dequantize fp8", dequantize_fp8, ((1 << 20, 128),)),
     ),
-    *_group(
+    *in_group(
         "scans",
-        *_by_shape("sum of columns", sum_columns, ((8192, 8192),)),
-        *_by_shape("sum of rows", sum_rows, ((8192, 8192),)),
-        *_by_shape("argmax of rows", argmax, ((16384, 4096),)),
-        _case("cumsum of rows f32 16384x4096", cumsum_rows, 16384, 4096, torch.float32, quick=True),
-        _case("cumsum of rows bf16 32768x1024", cumsum_rows, 32768, 1024, torch.bfloat16),
-        *_by_shape("cumsum of columns", cumsum_columns, ((128, 1 << 18),)),
-        *_by_shape("sort", sort, ((65536, 128), (16384, 1024), (4096, 4096))),
-        *_by_shape("topk", topk, ((65536, 128, 8), (16384, 2048, 32))),
-        *(_case(f"histogram 2^27, {high} values", histogram, 1 << 27, high, quick=high == 256) for high in (256, 8)),
+        *by_shape("sum of columns", sum_columns, ((8192, 8192),)),
+        *by_shape("sum of rows", sum_rows, ((8192, 8192),)),
+        *by_shape("argmax of rows", argmax, ((16384, 4096),)),
+        case("cumsum of rows f32 16384x4096", cumsum_rows, 16384, 4096, torch.float32, quick=True),
+        case("cumsum of rows bf16 32768x1024", cumsum_rows, 32768, 1024, torch.bfloat16),
+        *by_shape("cumsum of columns", cumsum_columns, ((128, 1 << 18),)),
+        *by_shape("sort", sort, ((65536, 128), (16384, 1024), (4096, 4096))),
+        *by_shape("topk", topk, ((65536, 128, 8), (16384, 2048, 32))),
+        *(case(f"histogram 2^27, {high} values", histogram, 1 << 27, high, quick=high == 256) for high in (256, 8)),
     ),
-    *_group(
+    *in_group(
         "gathers",
-        *_by_shape("embedding", embedding, ((128256, 32768, 4096),)),
-        *(_case(f"embedding backward {t}", embedding_backward, 32064, 32768, 4096, d) for d, t in _TYPES[:2]),
-        *_by_shape("gather in rows", gather, ((16384, 2048),)),
-        *(_case(f"transpose {t} 8192x8192", transpose, 8192, 8192, d, quick=t == "bf16") for d, t in _TYPES),
+        *by_shape("embedding", embedding, ((128256, 32768, 4096),)),
+        *(case(f"embedding backward {t}", embedding_backward, 32064, 32768, 4096, d) for d, t in _TYPES[:2]),
+        *by_shape("gather in rows", gather, ((16384, 2048),)),
+        *(case(f"transpose {t} 8192x8192", transpose, 8192, 8192, d, quick=t == "bf16") for d, t in _TYPES),
     ),
 ]

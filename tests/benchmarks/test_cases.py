@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from suite import attention, gemm, implementations, measure, memory  # noqa: E402
+from suite import attention, gemm, implementations, measure, memory, norms  # noqa: E402
 from suite.cases import Case  # noqa: E402
 
 SMALL = {
@@ -30,16 +30,16 @@ SMALL = {
     "dropout": lambda device: memory.dropout(device, 4096, 1),
     "dropout, 4 a call": lambda device: memory.dropout(device, 8192, 4),
     "adam": lambda device: memory.adam(device, 2048),
-    "softmax": lambda device: memory.softmax(device, 3, 1000),
-    "softmax of short rows": lambda device: memory.softmax(device, 70, 128),
-    "softmax of long rows": lambda device: memory.softmax(device, 2, 70000),
-    "softmax backward": lambda device: memory.softmax_backward(device, 3, 1000),
-    "layer norm": lambda device: memory.layernorm(device, 3, 1000),
-    "layer norm backward": lambda device: memory.layernorm_backward(device, 5, 1000),
-    "rms norm": lambda device: memory.rmsnorm(device, 3, 1000),
-    "rms norm of a sum": lambda device: memory.rmsnorm_residual(device, 3, 1000),
-    "rms norm backward": lambda device: memory.rmsnorm_backward(device, 5, 1000),
-    "cross entropy": lambda device: memory.cross_entropy(device, 3, 20000),
+    "softmax": lambda device: norms.softmax(device, 3, 1000),
+    "softmax of short rows": lambda device: norms.softmax(device, 70, 128),
+    "softmax of long rows": lambda device: norms.softmax(device, 2, 70000),
+    "softmax backward": lambda device: norms.softmax_backward(device, 3, 1000),
+    "layer norm": lambda device: norms.layernorm(device, 3, 1000),
+    "layer norm backward": lambda device: norms.layernorm_backward(device, 5, 1000),
+    "rms norm": lambda device: norms.rmsnorm(device, 3, 1000),
+    "rms norm of a sum": lambda device: norms.rmsnorm_residual(device, 3, 1000),
+    "rms norm backward": lambda device: norms.rmsnorm_backward(device, 5, 1000),
+    "cross entropy": lambda device: norms.cross_entropy(device, 3, 20000),
     "sum of columns": lambda device: memory.sum_columns(device, 100, 200),
     "sum of rows": lambda device: memory.sum_rows(device, 50, 1500),
     "argmax": lambda device: memory.argmax(device, 5, 1000),

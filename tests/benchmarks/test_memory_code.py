@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from suite import implementations, memory  # noqa: E402
+from suite import implementations, memory, norms  # noqa: E402
 from suite.cases import Launch, Problem  # noqa: E402
 
 WIDE = r"\S*\.(?:v4\.b32|v2\.b64)"
@@ -38,23 +38,23 @@ def reduction(times: int, shared_loads: int) -> dict[str, int]:
 #: kernel -> (its problem, what it becomes in its first configuration); what is not named does not occur
 EXPECTED: dict[str, tuple[Callable[[], Problem], dict[str, int]]] = {
     "add": (lambda: memory.add("meta", 4096), {"loads": 4, "stores": 2}),
-    "softmax": (lambda: memory.softmax("meta", 8, 4096), {"loads": 2, "stores": 2, **reduction(2, 4)}),
-    "softmax of short rows": (lambda: memory.softmax("meta", 64, 128), {"loads": 2, "stores": 2, "shuffles": 16}),
+    "softmax": (lambda: norms.softmax("meta", 8, 4096), {"loads": 2, "stores": 2, **reduction(2, 4)}),
+    "softmax of short rows": (lambda: norms.softmax("meta", 64, 128), {"loads": 2, "stores": 2, "shuffles": 16}),
     # the first loop loads ahead: 4 loads for its first iteration and 4 for the next, and so does the second
-    "softmax of long rows": (lambda: memory.softmax("meta", 8, 131072), {"loads": 16, "stores": 4, **reduction(2, 4)}),
-    "softmax backward": (lambda: memory.softmax_backward("meta", 8, 4096), {"loads": 4, "stores": 2, **reduction(1, 2)}),
+    "softmax of long rows": (lambda: norms.softmax("meta", 8, 131072), {"loads": 16, "stores": 4, **reduction(2, 4)}),
+    "softmax backward": (lambda: norms.softmax_backward("meta", 8, 4096), {"loads": 4, "stores": 2, **reduction(1, 2)}),
     # bf16 in the layout of the fp32 weights: 8 bytes of x where there are 16 of w and b
     "layer norm": (
-        lambda: memory.layernorm("meta", 8, 4096),
+        lambda: norms.layernorm("meta", 8, 4096),
         {"loads": 8, "narrow loads": 4, "narrow stores": 4, **reduction(2, 4)},
     ),
     "layer norm backward": (
-        lambda: memory.layernorm_backward("meta", 8, 1024),
+        lambda: norms.layernorm_backward("meta", 8, 1024),
         {"loads": 2, "narrow loads": 12, "stores": 4, "narrow stores": 2} | reduction(2, 2) | {"barriers": 2},
     ),
-    "rms norm": (lambda: memory.rmsnorm("meta", 8, 4096), {"loads": 4, "stores": 2, "narrow stores": 1, **reduction(1, 2)}),
+    "rms norm": (lambda: norms.rmsnorm("meta", 8, 4096), {"loads": 4, "stores": 2, "narrow stores": 1, **reduction(1, 2)}),
     "cross entropy": (
-        lambda: memory.cross_entropy("meta", 8, 32768),
+        lambda: norms.cross_entropy("meta", 8, 32768),
         {"loads": 16, "narrow loads": 2, "stores": 4, "narrow stores": 1, **reduction(2, 4)},
     ),
     "swiglu": (lambda: memory.swiglu("meta", 8, 8192), {"loads": 2, "stores": 1}),

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import simt  # noqa: E402
 from kernel_harness import passes_of  # noqa: E402
-from suite import implementations, measure, memory  # noqa: E402
+from suite import implementations, measure, memory, norms  # noqa: E402
 from suite.cases import OPTIONS, Launch  # noqa: E402
 
 from tilewright.compiler.backends import GPUTarget  # noqa: E402
@@ -27,12 +27,12 @@ SMALL = {
     "swiglu": lambda: memory.swiglu("cpu", 2, 1504),
     "rotary": lambda: memory.rotary("cpu", 2, 4, 64),
     "dropout": lambda: memory.dropout("cpu", 2048, 1),
-    "softmax": lambda: memory.softmax("cpu", 2, 1008),
-    "softmax of short rows": lambda: memory.softmax("cpu", 64, 128),
-    "softmax of long rows": lambda: memory.softmax("cpu", 1, 70000),
-    "layer norm": lambda: memory.layernorm("cpu", 2, 1008),
-    "layer norm backward": lambda: memory.layernorm_backward("cpu", 16, 1008),
-    "rms norm": lambda: memory.rmsnorm("cpu", 2, 1008),
+    "softmax": lambda: norms.softmax("cpu", 2, 1008),
+    "softmax of short rows": lambda: norms.softmax("cpu", 64, 128),
+    "softmax of long rows": lambda: norms.softmax("cpu", 1, 70000),
+    "layer norm": lambda: norms.layernorm("cpu", 2, 1008),
+    "layer norm backward": lambda: norms.layernorm_backward("cpu", 16, 1008),
+    "rms norm": lambda: norms.rmsnorm("cpu", 2, 1008),
     "sum of columns": lambda: memory.sum_columns("cpu", 112, 208),
     "sum of rows": lambda: memory.sum_rows("cpu", 48, 1504),
     "argmax": lambda: memory.argmax("cpu", 2, 1008),
@@ -83,7 +83,7 @@ def in_numpy(argument: Any) -> Any:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "PROGRAMS", 3)
+    monkeypatch.setattr(norms, "PROGRAMS", 3)
     problem = SMALL[name]()
     expected = problem.reference()
     measure.spoil(problem.outputs)
