@@ -89,13 +89,13 @@ def _prefetch(loop: Loop, positions: list[int]) -> None:
     more = _greater(build, build.binary("arith.subi", loop.upper, iv), loop.step)
     values = track.step(build, build.binary("arith.addi", iv, loop.step), {})
     following = [masked_load(build, load, values, more) for load in loads]
-    for load, value in zip(loads, arrived, strict=True):
-        load.results[0].replace_all_uses_with(value)
     taken = set(positions)
     for i, op in enumerate(loop.ops[:-1]):
         if i not in taken:
             block.append(op)
     build.op("scf.yield", [], [*loop.yields, *track.current, *following])
+    for load, value in zip(loads, arrived, strict=True):
+        load.results[0].replace_all_uses_with(value)
     loop.iv.replace_all_uses_with(iv)
     for argument, value in zip(loop.args, arguments, strict=True):
         argument.replace_all_uses_with(value)

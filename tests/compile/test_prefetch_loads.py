@@ -118,3 +118,21 @@ def test_which_loops_carry_their_loads():
 @pytest.mark.parametrize("guard", ["atomic", "volatile", "not cached", "assembly"])
 def test_loads_stay_behind_what_may_have_waited_for_other_programs(guard):
     assert carried_by(guarded, {"GUARD": guard}) == 1
+
+
+@tilewright.jit
+def last_block(X, OUT, N, B: tl.constexpr):
+    """The loop carries out what it loads as it is."""
+    c = tl.arange(0, B)
+    v = tl.zeros((B,), tl.float32)
+    for i in range(0, N):
+        v = tl.load(X + i * B + c)
+    tl.store(OUT + c, v)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_loaded_block_that_is_carried_as_it_is(n):
+    x = np.random.default_rng(n).standard_normal((4, 128)).astype(np.float32)
+    out = np.full(128, np.nan, np.float32)
+    run_kernel(last_block, (1,), {"X": x, "OUT": out, "N": n}, {"B": 128}, {"X": "*fp32", "OUT": "*fp32"})
+    assert np.array_equal(out, x[n - 1] if n else np.zeros(128))
