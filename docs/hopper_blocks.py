@@ -69,27 +69,31 @@ def facts(name: str) -> Callable[[], str]:
     return text
 
 
-def region(
-    name: str, stage: str, start: str, end: str = "scf.yield", keep: str = r"tilegpu\.|scf\.|tile\.|math\.|arith\.(select|cmpi)"
-) -> Callable[[], str]:
-    """A function that returns the operations of a stage from the first line with `start` to the next with `end` that match `keep`, without
-    types and layouts."""
+_SHOWN = r"tilegpu\.|scf\.|tile\.|math\.|arith\.(select|cmpi)|\} do \{"
+
+
+def region(name: str, stage: str, start: str) -> Callable[[], str]:
+    """A function that returns the operation of a stage whose first line matches `start`, without types, layouts, the bodies of reductions,
+    and what is not in _SHOWN."""
 
     def text() -> str:
         lines = kernels()[name].asm[stage].split("\n")
         first = next(i for i, line in enumerate(lines) if re.search(start, line))
-        last = next(i for i, line in enumerate(lines) if i > first and re.search(end, line))
         indent = len(lines[first]) - len(lines[first].lstrip())
-        chosen = [line for line in lines[first : last + 1] if re.search(keep, line)]
+        close = re.compile(rf" {{{indent}}}\}}(?! do)")
+        last = next(i for i, line in enumerate(lines) if i > first and close.match(line))
+        chosen = [line for line in lines[first:last] if re.search(_SHOWN, line) and "tile.yield" not in line]
         return "```mlir\n" + "\n".join(_untyped(line[indent:]) for line in chosen) + "\n```\n"
 
     return text
 
 
 def _untyped(line: str) -> str:
+    line = re.sub(r" \{tilegpu\.(late|turns|behind_branch)[^}]*\}", "", line)
     line = re.sub(r"( \{tile\.\w+ = \w+\})? : (?!i32 \{$)[^{]*(\{?)$", r"\2", line)
     line = re.sub(r" -> \([^)]*\)\s*( : i32)? \{$", " {", line)
-    return re.sub(r",? precision = \w+", "", line).rstrip()
+    line = re.sub(r",? precision = \w+", "", line).rstrip()
+    return line + ")" * (line.count("(") - line.count(")"))
 
 
 def sass(name: str, start: str, end: str, skip: int = 0) -> Callable[[], str]:
