@@ -29,6 +29,7 @@ class PerturbedBuilder(NumpyBuilder):
 
     rng: np.random.Generator
     contracts = True  # products may keep their exact value until they are added
+    has_products = False
     in_region = 0
 
     def _signs(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -51,6 +52,8 @@ class PerturbedBuilder(NumpyBuilder):
         if kind == "exp":
             ulps = ulps + np.abs(np.nan_to_num(a.astype(np.float64), posinf=0, neginf=0))
         result = self._vary(super().unary(kind, a, ty), ty, ulps)
+        if ty.scalar.primitive_bitwidth == 32 and kind in ("exp", "exp2") and self.rng.random() < 0.5:
+            result = np.where(np.abs(result) < 2.0**-126, np.float32(0), result)
         if kind in ("log", "log2") and ty.scalar.primitive_bitwidth == 32:
             result = (result + self._signs(result.shape) * 2.0**-21).astype(np.float32)
         return result
@@ -72,9 +75,20 @@ class PerturbedBuilder(NumpyBuilder):
         if kind == "divf" and ty.scalar.name != "fp64":
             return self._vary(np.asarray(result), ty, 3.0)
         if (kind == "mulf" and (self.contracts or self.in_region)) or (kind in ("addf", "subf") and self.in_region):
+            self.has_products |= kind == "mulf"
             varied = self._vary(np.asarray(result), ty, 1.5)
             return self._not_overflowing(varied, a, b, ty) if kind == "mulf" else varied
+        if kind in ("addf", "subf") and self.has_products:
+            return self._with_exact_product(np.asarray(result), a, b, ty)
         return result
+
+    def _with_exact_product(self, result: np.ndarray, a: Any, b: Any, ty: Any) -> np.ndarray:
+        """A sum as if one of its operands were a product that was not rounded before: `x * y - x * y` need not be zero."""
+        values = real_values(result, ty).astype(np.float64)
+        largest = np.maximum(np.abs(real_values(a, ty)), np.abs(real_values(b, ty))).astype(np.float64)
+        off = self._signs(values.shape) * np.nan_to_num(largest, posinf=0) * 2.0 ** -_MANTISSA[ty.scalar.name]
+        varied = np.where(np.isfinite(values) & (self.rng.random(values.shape) < 0.5), values + off, values)
+        return varied.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(varied, ty)
 
     def _not_overflowing(self, product: np.ndarray, a: Any, b: Any, ty: Any) -> np.ndarray:
         """`product`, at random finite where it overflows: it need not if it is added without being rounded before."""
