@@ -40,8 +40,8 @@ EXPECTED: dict[str, tuple[Callable[[], Problem], dict[str, int]]] = {
     "add": (lambda: memory.add("meta", 4096), {"loads": 4, "stores": 2}),
     "softmax": (lambda: norms.softmax("meta", 8, 4096), {"loads": 2, "stores": 2, **reduction(2, 4)}),
     "softmax of short rows": (lambda: norms.softmax("meta", 64, 128), {"loads": 2, "stores": 2, "shuffles": 16}),
-    # the first loop loads ahead: 4 loads for its first iteration and 4 for the next, and so does the second
-    "softmax of long rows": (lambda: norms.softmax("meta", 8, 131072), {"loads": 16, "stores": 4, **reduction(2, 4)}),
+    # the first loop loads ahead: 4 loads for its first iteration and 4 for the next; the second one stores
+    "softmax of long rows": (lambda: norms.softmax("meta", 8, 131072), {"loads": 12, "stores": 4, **reduction(2, 4)}),
     "softmax backward": (lambda: norms.softmax_backward("meta", 8, 4096), {"loads": 4, "stores": 2, **reduction(1, 2)}),
     # bf16 in the layout of the fp32 weights: 8 bytes of x where there are 16 of w and b
     "layer norm": (
@@ -50,12 +50,12 @@ EXPECTED: dict[str, tuple[Callable[[], Problem], dict[str, int]]] = {
     ),
     "layer norm backward": (
         lambda: norms.layernorm_backward("meta", 8, 1024),
-        {"loads": 2, "narrow loads": 12, "stores": 4, "narrow stores": 2} | reduction(2, 2) | {"barriers": 2},
+        {"loads": 2, "narrow loads": 6, "stores": 4, "narrow stores": 2} | reduction(2, 2) | {"barriers": 2},
     ),
     "rms norm": (lambda: norms.rmsnorm("meta", 8, 4096), {"loads": 4, "stores": 2, "narrow stores": 1, **reduction(1, 2)}),
     "cross entropy": (
         lambda: norms.cross_entropy("meta", 8, 32768),
-        {"loads": 16, "narrow loads": 2, "stores": 4, "narrow stores": 1, **reduction(2, 4)},
+        {"loads": 12, "narrow loads": 2, "stores": 4, "narrow stores": 1, **reduction(2, 4)},
     ),
     "swiglu": (lambda: memory.swiglu("meta", 8, 8192), {"loads": 2, "stores": 1}),
     "swiglu interleaved": (lambda: memory.swiglu_interleaved("meta", 8, 8192), {"loads": 2, "narrow stores": 2}),
