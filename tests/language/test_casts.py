@@ -210,6 +210,29 @@ def test_bitcast_keeps_the_bits(source, target):
     assert np.array_equal(raw(out), raw(storage))
 
 
+@jit
+def low_bits_kernel(x, out, N: tl.constexpr, BITS: tl.constexpr, TO: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, (v + v).to(BITS, bitcast=True).to(TO))
+
+
+@pytest.mark.parametrize(
+    ("source", "bits", "target"),
+    [
+        *((np.float64, tl.int64, target) for target in (tl.int8, tl.int16, tl.int32)),
+        *((np.float32, tl.int32, target) for target in (tl.int8, tl.int16)),
+        (np.float16, tl.int16, tl.int8),
+    ],
+)
+def test_low_bits_of_a_float(source, bits, target):
+    x = np.random.default_rng(5).standard_normal(256).astype(source)
+    width = np.dtype(source).itemsize
+    out = np.zeros(256, f"int{target.primitive_bitwidth}")
+    launch(low_bits_kernel, (1,), x, out, 256, bits, target)
+    assert np.array_equal(out, (x + x).view(f"int{8 * width}").astype(out.dtype))
+
+
 def test_bitcast_of_another_width_is_refused():
     reports("bitcast", bitcast_kernel, np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.int16), BLOCK, tl.int16)
 

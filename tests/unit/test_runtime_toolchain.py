@@ -82,6 +82,20 @@ def test_finish_ptx_drops_debug():
     assert toolchain.finish_ptx(".version 8.6\n.target sm_90a, debug\n", 87, "sm_90a") == ".version 8.7\n.target sm_90a\n"
 
 
+@pytest.mark.parametrize(
+    ("store", "finished"),
+    [
+        ("\tst.global.b8 \t[%rd1+4], %rd2;", "\t{ .reg .b64 bits0; mov.b64 bits0, %rd2; st.global.b8 [%rd1+4], bits0; }"),
+        ("\t@%p1 st.shared.b16 \t[%r1], %r2;", "\t{ .reg .b32 bits0; mov.b32 bits0, %r2; @%p1 st.shared.b16 [%r1], bits0; }"),
+        ("\tst.global.b32 \t[%rd1], %r2;", None),
+        ("\tst.global.v2.b64 \t[%rd1], {%rd2, %rd3};", None),
+    ],
+)
+def test_stores_of_a_part_of_a_register_store_bits(store, finished):
+    """ptxas 13.0 converts a float that such a store names to an integer."""
+    assert toolchain.finish_ptx(store + "\n", 87, "sm_90a") == ((finished or store) + "\n").lstrip("\n")
+
+
 def test_entry_name_wants_one_kernel():
     with pytest.raises(ValueError, match="exactly one"):
         toolchain.entry_name(".visible .entry a() {}\n.visible .entry b() {}\n")

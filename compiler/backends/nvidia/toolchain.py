@@ -106,7 +106,26 @@ def finish_ptx(ptx_text: str, ptx: int, chip: str) -> str:
     """Set the `.version` and `.target` lines, and drop the `debug` flag, which would make ptxas disable optimizations."""
     ptx_text = re.sub(r"^\.version .*$", f".version {ptx // 10}.{ptx % 10}", ptx_text, count=1, flags=re.MULTILINE)
     ptx_text = re.sub(r"^\.target .*$", f".target {chip}", ptx_text, count=1, flags=re.MULTILINE)
-    return ptx_text.lstrip("\n")
+    return _NARROW_STORE.sub(_store_of_bits, ptx_text.lstrip("\n"))
+
+
+#: A store of 8, 16 or 32 bits: predicate, instruction, bits, address, registers.
+_NARROW_STORE = re.compile(r"^\t(@!?%p\d+ )?(st\.[\w.:]*\.b(8|16|32)) *\t(\[[^\]]*\]), ([^;]*);$", re.MULTILINE)
+_REGISTER = re.compile(r"%(rs|rd|r)\d+")
+_REGISTER_BITS = {"rs": 16, "r": 32, "rd": 64}
+
+
+def _store_of_bits(store: re.Match) -> str:
+    """A store of a part of a register, by way of a copy of the register. ptxas 13.0 takes a register that a float instruction wrote for a
+    float, and converts it to an integer instead of storing its low bits; it drops the copies themselves."""
+    predicate, instruction, bits, address, values = store.groups()
+    wide = {r[0]: _REGISTER_BITS[r[1]] for r in _REGISTER.finditer(values) if _REGISTER_BITS[r[1]] > int(bits)}
+    if not wide:
+        return store[0]
+    copies = {name: f"bits{i}" for i, name in enumerate(wide)}
+    declared = " ".join(f".reg .b{size} {copies[name]}; mov.b{size} {copies[name]}, {name};" for name, size in wide.items())
+    stored = _REGISTER.sub(lambda r: copies.get(r[0], r[0]), values)
+    return f"\t{{ {declared} {predicate or ''}{instruction} {address}, {stored}; }}"
 
 
 def entry_name(ptx_text: str) -> str:

@@ -29,7 +29,7 @@ class PerturbedBuilder(NumpyBuilder):
 
     rng: np.random.Generator
     contracts = True  # products may keep their exact value until they are added
-    has_products = False
+    has_products = has_dots = False
     in_region = 0
 
     def _signs(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -87,6 +87,9 @@ class PerturbedBuilder(NumpyBuilder):
         values = real_values(result, ty).astype(np.float64)
         largest = np.maximum(np.abs(real_values(a, ty)), np.abs(real_values(b, ty))).astype(np.float64)
         off = self._signs(values.shape) * np.nan_to_num(largest, posinf=0) * 2.0 ** -_MANTISSA[ty.scalar.name]
+        if self.has_dots and self.rng.random() < 0.25:  # each of a dot's terms may have been too small beside what they were added to
+            exact = np.maximum(real_values(a, ty), real_values(b, ty)), np.minimum(real_values(a, ty), real_values(b, ty))
+            values = np.where(np.abs(exact[0]) > np.abs(exact[1]), *exact).astype(np.float64)
         varied = np.where(np.isfinite(values) & (self.rng.random(values.shape) < 0.5), values + off, values)
         return varied.astype(numpy_dtype(ty)) if ty.scalar.primitive_bitwidth >= 32 else from_real(varied, ty)
 
@@ -161,6 +164,7 @@ class PerturbedBuilder(NumpyBuilder):
 
     def dot(self, a, b, acc, a_ty, b_ty, ty, *, precision, max_imprecise):
         result = super().dot(a, b, acc, a_ty, b_ty, ty, precision=precision, max_imprecise=max_imprecise)
+        self.has_products = self.has_dots = True  # what is added to it later may be the accumulator from the start
         if a_ty.scalar.is_int():
             return result
         relative = _PRODUCTS[precision] if a_ty.scalar.name == "fp32" else _PRODUCTS_OF[a_ty.scalar.name]
@@ -174,6 +178,7 @@ class PerturbedBuilder(NumpyBuilder):
 
     def dot_scaled(self, a, a_scale, a_format, b, b_scale, b_format, acc, types, ty, **how):
         result = super().dot_scaled(a, a_scale, a_format, b, b_scale, b_format, acc, types, ty, **how)
+        self.has_products = self.has_dots = True
         largest = np.abs(np.nan_to_num(result, posinf=0, neginf=0)).max()
         return np.where(np.isfinite(result), result + self._signs(result.shape) * largest * 2.0**-16, result).astype(result.dtype)
 
