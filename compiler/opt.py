@@ -26,6 +26,7 @@ from mlir import ir
 
 from tilewright.dialects import context
 
+from .analysis.schedule import SCHEDULED
 from .ir_text import parse_module
 from .passes import registry
 
@@ -315,6 +316,7 @@ def _emit(module: ir.Module, invocation: Invocation) -> str:
     if invocation.emit == "schedule":
         backend_of_target = make_backend(target)
         registry.run(module.operation, backend_of_target.schedule_passes(backend_of_target.parse_options(invocation.options)), verify=True)
+        module.operation.attributes[SCHEDULED] = ir.UnitAttr.get(module.context)  # without loops there was nothing to schedule
         return module.operation.get_asm(enable_debug_info=invocation.locations).rstrip("\n") + "\n"
     level = "ttgir" if "tilegpu.num_warps" in module.operation.attributes else "ttir"
     with tempfile.TemporaryDirectory() as folder:

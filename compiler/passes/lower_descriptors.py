@@ -23,7 +23,12 @@ _SGE, _SLT = 5, 2
 _MOVES = "A tensor descriptor that changes in a loop or a branch is not supported: make it with tl.make_tensor_descriptor where it is used"
 
 
-@register("tile-lower-descriptors")
+_OPS = tuple(
+    f"tile.{name}" for name in ("make_descriptor", *(f"descriptor_{kind}" for kind in ("load", "store", "reduce", "gather", "scatter")))
+)
+
+
+@register("tile-lower-descriptors", only_for=_OPS)
 def lower_descriptors(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring. Raises CompilationError if a descriptor changes in a loop or branch."""
     for op in collect(module, *_LOWERINGS):

@@ -58,7 +58,7 @@ _MIN_COPY_BYTES = 4
 _SLOT_ALIGNMENT = 1024
 
 
-@register("tilegpu-pipeline")
+@register("tilegpu-pipeline", only_for=("scf.for",))
 def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes."""
     for op in innermost_loops(module):

@@ -22,7 +22,7 @@ from .registry import register
 from .warp_specialize import plan_roles
 
 
-@register("tilegpu-schedule")
+@register("tilegpu-schedule", only_for=("scf.for",))
 def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, roles: bool = False) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `roles`: the target has registers
     that warps can hand to each other."""
