@@ -100,9 +100,10 @@ OpFoldResult FpToFpOp::fold(FoldAdaptor op) {
     return {};
   if (getSrc().getType() == getType())
     return getSrc();
-  // There and back: the detour was exact.
+  // There and back: the detour was exact. Not so for infinities of 8-bit types, which the way back saturates.
   auto inner = getSrc().getDefiningOp<FpToFpOp>();
-  if (inner && !inner.getSrcKind() && inner.getSrc().getType() == getType() && isExact(getType(), getSrc().getType()))
+  bool saturates = getElementTypeOrSelf(getType()).getIntOrFloatBitWidth() == 8;
+  if (inner && !saturates && !inner.getSrcKind() && inner.getSrc().getType() == getType() && isExact(getType(), getSrc().getType()))
     return inner.getSrc();
   return convertConstant(op.getSrc(), getType(), getRounding() == Rounding::RTZ ? APFloat::rmTowardZero : APFloat::rmNearestTiesToEven);
 }
