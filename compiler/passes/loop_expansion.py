@@ -16,8 +16,7 @@ from tilewright.dialects import tilegpu
 from . import delayed_wgmma
 from .building import Builder, Values, i32_attr, tensor_type, zeros
 from .lower_tma import block_bytes, issue_load, mbarrier_type
-
-_EQ, _SGT = 0, 4
+from .rings import EQ, SGT, compare
 
 
 @dataclass
@@ -196,18 +195,18 @@ class Expansion:
             ivs.append(build.binary("arith.addi", ivs[-1], loop.step))
             offsets.append(build.binary("arith.addi", offsets[-1], loop.step))
         for ahead in self.aheads:
-            self._fetch(build, ahead, loop.lower, self._compare(build, _SGT, length, offsets[0]))
+            self._fetch(build, ahead, loop.lower, compare(build, SGT, length, offsets[0]))
         for group in range(self.distance):
             tokens = []
             for delay, ahead in enumerate(self.aheads):
                 stage = group - delay
                 if stage >= 0 and ahead.copies:
-                    more = self._compare(build, _SGT, length, offsets[stage])
+                    more = compare(build, SGT, length, offsets[stage])
                     tokens += self._issue(build, ahead, ivs[stage], more, build.i32(stage))
                     if ahead.loads:
                         after = build.binary("arith.addi", ivs[stage], loop.step)
                         passed = build.binary("arith.addi", offsets[stage], loop.step)
-                        self._fetch(build, ahead, after, self._compare(build, _SGT, length, passed))
+                        self._fetch(build, ahead, after, compare(build, SGT, length, passed))
             if self.uses_threads:
                 build.op("tilegpu.async_commit", [self.token], tokens)
 
@@ -249,7 +248,7 @@ class Expansion:
         late = [v for d in plan.delayed for v in delayed_wgmma.next_operands(loop, d)]
         following = [v for a in self.aheads for v in a.state]
         wrapped = build.binary("arith.addi", slots[0], build.i32(1))
-        is_end = self._compare(build, _EQ, wrapped, build.i32(plan.slots))
+        is_end = compare(build, EQ, wrapped, build.i32(plan.slots))
         next_slot = build.value("arith.select", wrapped.type, [is_end, build.i32(0), wrapped])
         if parities:
             turned = build.binary("arith.xori", parities[0], build.value("arith.extui", parities[0].type, [is_end]))
@@ -291,13 +290,13 @@ class Expansion:
         tokens = []
         for delay, ahead in enumerate(self.aheads):
             if ahead.copies:
-                more = self._compare(build, _SGT, remaining, self.reach[delay])
+                more = compare(build, SGT, remaining, self.reach[delay])
                 at = build.binary("arith.addi", iv, self.reach[delay])
                 tokens += self._issue(build, ahead, at, more, slots[1 + self.plan.lag + delay])
                 if ahead.loads:
                     left = build.binary("arith.subi", remaining, loop.step)
                     after = build.binary("arith.addi", at, loop.step)
-                    self._fetch(build, ahead, after, self._compare(build, _SGT, left, self.reach[delay]))
+                    self._fetch(build, ahead, after, compare(build, SGT, left, self.reach[delay]))
         if self.uses_threads:
             build.op("tilegpu.async_commit", [self.token], tokens)
 
@@ -340,10 +339,6 @@ class Expansion:
 
     def _slot(self, build: Builder, copy: Copy, index: ir.Value) -> ir.Value:
         return build.value("tilegpu.slot", buffer_type(copy.shared, copy.element), [copy.buffer, index])
-
-    def _compare(self, build: Builder, predicate: int, a: ir.Value, b: ir.Value) -> ir.Value:
-        attr = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), predicate)
-        return build.value("arith.cmpi", self.i1, [a, b], {"predicate": attr})
 
     # Delayed wgmmas
 

@@ -25,11 +25,11 @@ from tilewright.compiler.analysis.register_pressure import live_words, words_of
 from .building import Builder, collect
 from .loop_expansion import Track, masked_load
 from .registry import register
+from .rings import SGT, compare
 
 _REGISTERS = 65536  # of a multiprocessor
 _FEWEST_CTAS, _FEWEST_THREADS = 2, 512  # on one
 _OVERHEAD = 24  # registers for addresses, masks and the temporary values of reductions
-_SGT = 4
 #: Loops with one of these are about something else than streaming, or are pipelined already.
 _OTHERS = frozenset(
     {
@@ -72,7 +72,7 @@ def _prefetch(loop: Loop, positions: list[int]) -> None:
     old, loads = loop.op, [loop.ops[i] for i in positions]
     track = Track(loop, loop.slice_of([v for load in loads for v in load.operands]))
     build = Builder.before(old)
-    more = _greater(build, loop.upper, loop.lower)
+    more = compare(build, SGT, loop.upper, loop.lower)
     values = track.step(build, loop.lower, {})
     fetched = [masked_load(build, load, values, more) for load in loads]
     inits = [*loop.inits, *track.current, *fetched]
@@ -86,7 +86,7 @@ def _prefetch(loop: Loop, positions: list[int]) -> None:
     track.current, arrived = state[: len(track.carried)], state[len(track.carried) :]
     build = Builder(ir.InsertionPoint(block), old.location)
     # upper - iv does not overflow inside the loop, iv + step might
-    more = _greater(build, build.binary("arith.subi", loop.upper, iv), loop.step)
+    more = compare(build, SGT, build.binary("arith.subi", loop.upper, iv), loop.step)
     values = track.step(build, build.binary("arith.addi", iv, loop.step), {})
     following = [masked_load(build, load, values, more) for load in loads]
     taken = set(positions)
@@ -102,9 +102,3 @@ def _prefetch(loop: Loop, positions: list[int]) -> None:
     for i, result in enumerate(old.results):
         result.replace_all_uses_with(new.results[i])
     old.erase()
-
-
-def _greater(build: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The i1 a > b, signed."""
-    i1 = ir.IntegerType.get_signless(1, a.context)
-    return build.value("arith.cmpi", i1, [a, b], {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64, a.context), _SGT)})
