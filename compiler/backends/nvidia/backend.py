@@ -77,7 +77,7 @@ def _run_passes(module: Any, entries: list) -> None:
 def _make_ttir(module: Any, metadata: dict[str, Any], c: Compilation) -> Any:
     from . import pipeline
 
-    _run_passes(module, pipeline.ttir(c.options))
+    _run_passes(module, pipeline.ttir(c.options, calls=len(module.body.operations) > 1))
     return module
 
 

@@ -2,7 +2,8 @@
 
 ptxas takes 8 ms to load and 6 ms to initialize before it reads its input, so it is started (`start`) when a compilation begins, waits
 for its input on a pipe, and gets the PTX (`Job.assemble`) when it is there. It takes 3 ms to end when its output is written: nobody waits
-for that. Measured on two cores: 8 ms instead of 25 for a vector add.
+for that. Measured on two cores: 8 ms instead of 25 for a vector add. It touches 1,600 to 5,000 fresh pages of memory, so its heap is made
+of huge ones: 13 ms instead of 16 for a softmax, 210 instead of 225 for a GEMM.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ _LAST_LINE = b"Compile time ="
 
 #: Bytes that must be free where cubins are written.
 _ROOM = 32 << 20
+
+#: What glibc is to do with the heap of ptxas: huge pages, 64 MiB at a time. Other C libraries ignore it.
+_HEAP = "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"
 
 #: Programs that are ending, and its lock.
 _ending: list[subprocess.Popen] = []
@@ -78,8 +82,10 @@ class Job:
 
     def _spawn(self) -> subprocess.Popen:
         arguments = command(self.options, _PIPE, self._output)
+        tunables = ":".join(filter(None, (_HEAP, os.environ.get("GLIBC_TUNABLES"))))
+        environment = {**os.environ, "GLIBC_TUNABLES": tunables}
         try:
-            return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
         except OSError as e:
             raise ToolchainError(f"cannot run ptxas ({arguments[0]}): {e}") from e
 
