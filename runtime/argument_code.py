@@ -27,13 +27,17 @@ class ArgumentCode:
     """Code for arguments like those of one call, whose types are `kinds`. Raises NotGenerated.
 
     `values` and `formats` go together: one for each leaf, those of the type "constexpr" (an integer that is 1) included; `passed` are the
-    numbers of those that the kernel takes.
+    numbers of those that the kernel takes. Beside the expressions of the key, `same` are conditions that hold where a call's key is that of
+    this one, and `aligned` the values that must be multiples of 16.
     """
 
     def __init__(self, fn: KernelFunction, bound: dict[str, Any], kinds: list[Any]):
         self.guards: list[str] = []
         self.reads: list[str] = []
         self.key: list[str] = []
+        self.same: list[str] = []
+        self.same_constants: list[str] = []
+        self.aligned: list[str] = []
         self.values: list[str] = []
         self.formats: list[str] = []
         self.passed: list[int] = []
@@ -57,7 +61,7 @@ class ArgumentCode:
             for i, part in enumerate(value):
                 self._argument(f"{text}[{i}]", part, "constexpr" if constant else kind[i], param if constant else None)
         elif (param is not None and param.is_constexpr) or (kind == "constexpr" and cls is not int):
-            self._constant(text, cls)
+            self._constant(text, value, cls)
         elif cls is int:
             self._integer(text, value, kind, param)
         elif cls is bool or cls is float:
@@ -71,17 +75,34 @@ class ArgumentCode:
         else:
             raise NotGenerated
 
-    def _class(self, text: str, cls: type) -> None:
-        name = f"_tw_class{len(self.scope)}"
-        self.scope[name] = cls
-        self.guards.append(f"_tw_type({text}) is {name}")
+    def conditions(self) -> list[str]:
+        """What holds of arguments whose key is that of the call that this was made from: first what most often does not."""
+        aligned = [f"not ({' | '.join(self.aligned)}) & 15"] if self.aligned else []
+        return [*self.same_constants, *aligned, *self.same]
 
-    def _constant(self, text: str, cls: type) -> None:
+    def _class(self, text: str, cls: type) -> None:
+        self.guards.append(f"_tw_type({text}) is {self._name(cls)}")
+
+    def _name(self, value: Any) -> str:
+        """A name for an object in the generated code."""
+        name = f"_tw_known{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def _key(self, text: str, value: Any, compare: str = "==") -> None:
+        """Add an expression to the key, which has this value in this call."""
+        self.key.append(text)
+        self.same.append(f"{text} {compare} {self._name(value)}")
+
+    def _constant(self, text: str, value: Any, cls: type) -> None:
         """A value that is compiled in. Equal ones of the class must be the same constant: those of Python's scalars, dtypes, functions."""
         if not (cls in (int, bool, float, str) or cls.__name__ == "dtype" or cls.__hash__ is object.__hash__):
             raise NotGenerated
         self._class(text, cls)
-        self.key.append(f"{text}.hex()" if cls is float else text)  # 0.0 and -0.0 are equal, and NaN equals nothing
+        if cls is float:
+            text, value = f"{text}.hex()", value.hex()  # 0.0 and -0.0 are equal, and NaN equals nothing
+        self.key.append(text)
+        self.same_constants.append(f"{text} == {self._name(value)}")
 
     def _integer(self, text: str, value: int, kind: str, param: KernelParam | None) -> None:
         self._class(text, int)
@@ -89,8 +110,15 @@ class ArgumentCode:
         if param is None or not param.do_not_specialize:
             if param is not None and param.do_not_specialize_on_alignment:
                 self.key.append(f"{text} == 1")
+                self.same.append(f"{text} == 1" if value == 1 else f"{text} != 1")
             else:
                 self.key.append(f"None if {text} == 1 else not {text} & 15")
+                if value == 1:
+                    self.same.append(f"{text} == 1")
+                elif value & 15:
+                    self.same.append(f"{text} != 1 and {text} & 15")
+                else:
+                    self.aligned.append(text)
         if not forced and not -(2**31) <= value < 2**31:
             signed = value < 2**63
             low, high = (2**31, 2**63) if signed else (2**63, 2**64)
@@ -113,12 +141,17 @@ class ArgumentCode:
         pointer = f"_tw_p{len(self.values)}"
         if hasattr(value, "data_ptr") and hasattr(value, "get_device"):
             self.reads.append(f"{pointer} = {text}.data_ptr()")
-            self.key += [f"{text}.dtype", f"{text}.get_device()"]
+            self._key(f"{text}.dtype", value.dtype, "is")
+            self._key(f"{text}.get_device()", value.get_device())
         else:
             self.reads.append(f"{pointer}, _tw_t{len(self.values)} = _tw_read({text})")
-            self.key.append(f"_tw_t{len(self.values)}")
+            self._key(f"_tw_t{len(self.values)}", gpu_pointer(value)[1])
         if aligned:
             self.key.append(f"not {pointer} & 15")
+            if gpu_pointer(value)[0] & 15:
+                self.same.append(f"{pointer} & 15")
+            else:
+                self.aligned.append(pointer)
         self._value(pointer, "Q")
 
     def _descriptor(self, text: str, value: Any) -> None:
@@ -127,7 +160,9 @@ class ArgumentCode:
             raise NotGenerated
         self._class(text, type(value))
         self._array(f"{text}.base", value.base, aligned=False)
-        self.key += [f"_tw_tuple({text}.block_shape)", f"{text}.padding", f"{text}.round_f32_to_tf32"]
+        self._key(f"_tw_tuple({text}.block_shape)", tuple(value.block_shape))
+        self._key(f"{text}.padding", value.padding)
+        self._key(f"{text}.round_f32_to_tf32", value.round_f32_to_tf32)
         for name, code in (("shape", "i"), ("strides", "q")):
             parts = [f"_tw_{name[:2]}{len(self.values)}_{i}" for i in range(len(getattr(value, name)))]
             self.reads.append(f"{', '.join(parts)}, = {text}.{name}")

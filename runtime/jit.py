@@ -111,6 +111,12 @@ class JITFunction(KernelInterface, KernelFunction):
             raise TypeError(f"a pre-run hook must be a function, not {hook!r}")
         self.pre_run_hooks.append(hook)
 
+    def generate_again(self) -> None:
+        """Have the launch function generated for the next call: it finds the kernel of that one quickest."""
+        with self._lock:
+            self._launchers.clear()
+            self._current, self._fast = None, self._first
+
     def _first(self, grid: Any, *args: Any, **kwargs: Any) -> Any:
         """The first launch: from then on `_fast` is generated code."""
         if self._fast == self._first:
@@ -126,11 +132,13 @@ class JITFunction(KernelInterface, KernelFunction):
             for param in self.params:
                 if not param.is_keyword_only:
                     positional += bound[param.name] if param.is_varargs else (bound[param.name],)
-            return found.function(grid, *positional, **{p.name: bound[p.name] for p in self.params if p.is_keyword_only}, **options)
-        return self.launch(grid, bound, split_options(self, bound, options))
+            keywords = {p.name: bound[p.name] for p in self.params if p.is_keyword_only}
+            return found.function(grid, *positional, **keywords, **{k: v for k, v in options.items() if v is not None})
+        return self.launch(grid, bound, options)
 
-    def launch(self, grid: Any, bound: dict[str, Any], options: dict[str, Any]) -> CompiledKernel | None:
+    def launch(self, grid: Any, bound: dict[str, Any], given: dict[str, Any]) -> CompiledKernel | None:
         """The general path: check and specialize every argument, compile if need be, launch, and prepare the fast path."""
+        options = split_options(self, bound, given)
         for hook in self.pre_run_hooks:
             hook(*bound.values(), **options)
         device = driver.active.get_current_device()
@@ -153,7 +161,7 @@ class JITFunction(KernelInterface, KernelFunction):
             run(*size, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *values)
         else:
             run(*size, stream, kernel.function, kernel.packed_metadata, None, None, None, *values)
-            self._prepare_fast(bound, options, kinds, device, preferred, None if kernel is preferred else kernel)
+            self._prepare_fast(bound, given, kinds, device, preferred, None if kernel is preferred else kernel)
         return kernel
 
     def _prepare_fast(
@@ -179,16 +187,16 @@ class JITFunction(KernelInterface, KernelFunction):
         classes = tuple(map(structure, bound.values()))
         with self._lock:
             found = self._launchers.get(classes)
+            named, stale = options, True
             if found is not None and found.code.lines() == code.lines():
-                key = found.key(bound, options)
+                named = {**dict.fromkeys(found.named), **options}
                 # A launcher that knows the key and yet missed was made for captured constants that have been replaced by equal ones.
-                stale = bool(self.used_global_vals) and found.has(key, device, plain is not None)
-            else:
-                stale = True
+                stale = len(named) > len(found.named) or (
+                    bool(self.used_global_vals) and found.has(found.key(bound, options), device, plain is not None)
+                )
             if stale:
-                found = self._launchers[classes] = FastLauncher(self, code, self._miss, driver.active)
-                key = found.key(bound, options)
-            found.add(key, code.passed, kernel, device, plain)
+                found = self._launchers[classes] = FastLauncher(self, code, named, device, self._miss, driver.active)
+            found.add(found.key(bound, options), code.passed, kernel, device, plain)
             self._current, self._fast = found, found.function
 
     # Compiling

@@ -2,15 +2,19 @@
 
 For each kernel, a Python function is generated that has the kernel's own parameters, so that Python binds the arguments. Once a call has
 been through the general path (`JITFunction.launch`), the function is generated again for the classes of the arguments seen: it reads each
-array's address once, looks the compiled kernel up by what it is specialized on, packs the arguments into a frame and calls the driver.
+array's address once, finds the compiled kernel, packs the arguments into a frame and calls the driver. The kernel of the call that the
+function was generated for is found by comparing with what it is specialized on, others in a table by that as the key.
 Whatever it was not made for (another class, a hook, an integer that does not fit) goes the general way.
 
-    def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, ..., **_options):
+    def add_kernel(_grid, x, y, o, n, B, *, num_warps=None, **_options):
         if type(n) is int and type(B) is int and not (enter_hooks or ...):
             p0 = x.data_ptr()
             ...
-            key = x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...
-            pool, block, ctas, function, make, kernel, maps = table[key]
+            pool, block, ctas, function, make, kernel, maps = (
+                first
+                if not (p0 | p1 | p2 | n) & 15 and x.dtype is float32 and x.get_device() == 0 and ... and B == 1024 and num_warps == 8
+                else table[x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...]
+            )
             pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
             launch(config, function, pointers, None)
             return kernel
@@ -20,7 +24,7 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from inspect import Parameter
 from typing import Any
@@ -36,17 +40,18 @@ from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 #: kernel with tensor maps is a function that gives the entry for the values.
 Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Any]
 
-#: Options that are parameters of the generated function; any other is found in `**options`, and is part of the key if there is one.
+#: Options that a kernel may have parameters of the name of.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def generate_binder(fn: KernelFunction, miss: Callable[..., Any]) -> Callable[..., Any]:
     """A function `(grid, *arguments, **options)` that calls `miss(grid, arguments by name, options)`."""
-    return _generate(fn, [], {"_tw_miss": miss})
+    return _generate(fn, (), [], {"_tw_miss": miss})
 
 
-def _generate(fn: KernelFunction, fast: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    """Compile the launch function with the lines `fast` before the general path."""
+def _generate(fn: KernelFunction, named: Iterable[str], fast: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """Compile the launch function with the lines `fast` before the general path. Only options that calls give are parameters of it, those
+    `named`: Python looks up each that a call does not give. Others are in `_tw_options`."""
     parameters, star = ["_tw_grid"], False
     for param in fn.params:
         default = f"=_tw_default{param.num}" if param.has_default else ""
@@ -57,10 +62,10 @@ def _generate(fn: KernelFunction, fast: list[str], scope: dict[str, Any]) -> Cal
             star = True
         star = star or param.kind is Parameter.VAR_POSITIONAL
         parameters.append(("*" if param.is_varargs else "") + param.name + default)
-    own = [name for name in OPTIONS if name not in fn.arg_names]
-    parameters += ([] if star else ["*"]) + [f"{name}=None" for name in own] + ["**_tw_options"]
+    parameters += [] if star or not named else ["*"]
+    parameters += [f"{name}=None" for name in named] + ["**_tw_options"]
     bound = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
-    options = ", ".join([f"{name!r}: {name}" for name in own] + ["**_tw_options"])
+    options = ", ".join([f"{name!r}: {name}" for name in named] + ["**_tw_options"])
     lines = [f"def _tw_launch({', '.join(parameters)}):", *("    " + line for line in fast)]
     lines.append(f"    return _tw_miss(_tw_grid, {{{bound}}}, {{{options}}})")
     _compile(lines, f"<launcher of {fn.__name__}>", scope)
@@ -94,17 +99,22 @@ def split_options(fn: KernelFunction, bound: dict[str, Any], options: dict[str, 
 
 
 class FastLauncher:
-    """The launch function of a kernel for arguments like those that `code` was made from, and its table of compiled kernels."""
+    """The launch function of a kernel for arguments like those that `code` was made from, and its table of compiled kernels. The one for
+    the call with these arguments and `options` on `device` must be added first."""
 
-    def __init__(self, fn: KernelFunction, code: ArgumentCode, miss: Callable[..., Any], driver: Any):
+    def __init__(self, fn: KernelFunction, code: ArgumentCode, options: dict[str, Any], device: int, miss: Callable[..., Any], driver: Any):
         self.code = code
+        self.named = tuple(options)
         self.layout: Packing = packing(code.formats)
-        self.tables: dict[int, dict[tuple, tuple]] = {}
+        self.tables: dict[int, dict[tuple, tuple]] = {device: {}}
         self.variants: dict[tuple, _Variants] = {}
-        self.function = self._build(fn, miss, driver)
+        self.scope: dict[str, Any] = {}
+        self.function = self._build(fn, options, device, miss, driver)
+        self.first: tuple[tuple, int] | None = None
 
-    def _build(self, fn: KernelFunction, miss: Callable[..., Any], driver: Any) -> Callable[..., Any]:
-        scope: dict[str, Any] = {
+    def _build(self, fn: KernelFunction, options: dict[str, Any], device: int, miss: Callable[..., Any], driver: Any) -> Callable[..., Any]:
+        scope = self.scope
+        scope |= {
             "_tw_type": type,
             "_tw_tuple": tuple,
             "_tw_len": len,
@@ -119,21 +129,28 @@ class FastLauncher:
             "_tw_exit": knobs.runtime.launch_exit_hook.calls,
             **self.code.scope,
         }
-        guards = [*self.code.guards, *_captured(fn, scope), "not (_tw_hooks or _tw_enter or _tw_exit)"]
+        guards = [*self.code.guards, *_captured(fn, scope), "not (_tw_options or _tw_hooks or _tw_enter or _tw_exit)"]
         values = "".join(f"{value}, " for value in self.code.values)
-        key = ", ".join([*self.code.key, *OPTIONS, "_tw_tuple(_tw_options.items()) if _tw_options else None"])
-        parameters = [*fn.arg_names, *(name for name in OPTIONS if name not in fn.arg_names), "_tw_options"]
+        key = "".join(f"{part}, " for part in [*self.code.key, *self.named])
+        parameters = [*fn.arg_names, *self.named]
         describe = [f"def _tw_key({', '.join(parameters)}):", *(f"    {line}" for line in self.code.reads)]
-        _compile([*describe, f"    return {key},"], "<key>", scope)
+        _compile([*describe, f"    return ({key})"], "<key>", scope)
         self._key = scope["_tw_key"]
-        device, stream = driver.device_and_stream(scope, self.tables)
+        current, stream = driver.device_and_stream(scope, self.tables)
+        same = [*(f"{name} == _tw_given_{name}" for name in self.named), *self.code.conditions()] or ["True"]
+        scope |= {f"_tw_given_{name}": value for name, value in options.items()}
+        if current:
+            scope["_tw_first_table"] = self.tables[device]
+            same.insert(0, "_tw_table is _tw_first_table")
         mapping = ", ".join(f"{name!r}: {name}" for name in fn.arg_names)
         fast = [
             f"if {' and '.join(guards)}:",
             "    try:",
             *(f"        {line}" for line in self.code.reads),
-            *(f"        {line}" for line in device),
-            f"        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_maps = _tw_table[{key}]",
+            *(f"        {line}" for line in current),
+            "        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_maps = (",
+            f"            _tw_first if {' and '.join(same)} else _tw_table[({key})]",
+            "        )",
             "        if _tw_maps is not None:",
             f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_maps = _tw_maps({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
@@ -164,12 +181,11 @@ class FastLauncher:
             "        _tw_pool.append(_tw_frame)",
             "        return _tw_kernel",
         ]
-        return _generate(fn, fast, scope)
+        return _generate(fn, self.named, fast, scope)
 
     def key(self, bound: dict[str, Any], options: dict[str, Any]) -> tuple:
-        """The key that the generated function makes of these arguments and options."""
-        own = {name: options.get(name) for name in OPTIONS if name not in bound}
-        return self._key(**bound, **own, _tw_options={k: v for k, v in options.items() if k not in OPTIONS})
+        """The key that the generated function makes of these arguments and options, which must all be `named`."""
+        return self._key(**bound, **{name: options.get(name) for name in self.named})
 
     def has(self, key: tuple, device: int, plain: bool) -> bool:
         """Whether the generated function finds a kernel under this key: with `plain`, the one without TMA."""
@@ -194,6 +210,9 @@ class FastLauncher:
                 variants.plain = self._entry(passed, plain)
             entry = (*entry[:-1], _selector(variants, len(self.code.formats), [passed[number] for number in maps.used]))
         table[key] = entry
+        self.first = self.first or (key, device)
+        if self.first == (key, device):
+            self.scope["_tw_first"] = entry
 
     def _entry(self, passed: list[int], kernel: Any) -> Entry:
         """What the generated function launches a kernel with; the tensor maps, if it takes any, are left out."""

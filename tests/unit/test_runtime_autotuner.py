@@ -55,6 +55,15 @@ def test_the_fastest_configuration_is_kept_per_key(gpu):
     assert len(kernel.cache) == 3
 
 
+def test_launches_are_generated_for_the_fastest_configuration(gpu):
+    kernel = autotune(CONFIGS, key=["n"], do_bench=bench_that_likes(gpu, 64))(jit(add))
+    launch(kernel)
+    (launcher,) = kernel.fn._launchers.values()
+    assert launcher.first[0] in launcher.tables[0] and len(launcher.tables[0]) == 1
+    launch(kernel)
+    assert launcher.scope["_tw_first"][5] is gpu.launches[-1]["kernel"]
+
+
 def test_one_configuration_is_not_measured(gpu):
     kernel = autotune(CONFIGS[:1], key=[], do_bench=lambda *_, **__: pytest.fail("measured"))(jit(add))
     launch(kernel)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from fake_gpu import Tensor, active_gpu, fake_compile
 
@@ -233,6 +235,27 @@ def test_each_set_of_options_is_a_kernel(gpu):
         for each in options:
             kernel[(1,)](*tensors(), 16, B=64, **each)
     assert [compiled for _, compiled in gpu.compiled] == options
+
+
+def test_generated_code_finds_what_the_general_path_finds(gpu):
+    """Calls in any order, of which the first decides what is compared and what is looked up."""
+    for seed in range(6):
+        draw = random.Random(seed)
+        kernel, checked = jit(add), jit(add)
+        for _ in range(150):
+            arrays = [Tensor(draw.choice([4096, 8192, 4100]), draw.choice(["float32", "float32", "float16"])) for _ in range(3)]
+            arguments = (*arrays, draw.choice([16, 1, 1, 17, 0, -16, -3, 2**40, True, False, 2.0, np.int32(16), None]))
+            options = draw.choice([{}, {}, {"num_warps": 8}, {"num_warps": None}, {"num_warps": 2, "num_stages": 2}, {"maxnreg": 64}])
+            block = draw.choice([64, 64, 128, 1, True, 1.0, 0.0, -0.0])
+            kernel[(2,)](*arguments, B=block, **options)
+            found = gpu.launches[-1]["kernel"]
+            wanted = checked.warmup(*arguments, grid=(1,), B=block, **options)
+            for name in ("signature", "constants", "attrs"):
+                assert getattr(found.src, name) == getattr(wanted.src, name), (seed, arguments, block)
+            assert repr(found.src.constants) == repr(wanted.src.constants)  # 1 is not True, 0.0 not -0.0
+            assert found.metadata.num_warps == wanted.metadata.num_warps and found.metadata.maxnreg == wanted.metadata.maxnreg
+            values = [a.pointer for a in arrays] + ([arguments[3]] if found.src.signature["n"] != "constexpr" else [])
+            assert gpu.launches[-1]["values"] == values
 
 
 def test_descriptors_are_told_apart_by_their_blocks(gpu):
