@@ -12,6 +12,7 @@ from typing import Any
 from mlir import ir
 
 from tilewright.language import core
+from tilewright.language.semantic.memory import read_only
 from tilewright.language.semantic.session import Semantic
 
 from .control_flow import branch, handles_of, with_handles
@@ -118,6 +119,8 @@ def bind(gen: Generator, fn: KernelFunction, args: tuple, kwargs: dict[str, Any]
                 f"argument {param.name} of {name}() is annotated tl.constexpr, but gets {describe(scope[param.name])}, "
                 "which is known only at run time"
             )
+        if param.is_const:
+            scope[param.name] = read_only(scope[param.name])
     if remaining:
         raise gen.error(f"{name}() takes {len(fn.params)} arguments but {len(args)} were given")
     for key in kwargs:

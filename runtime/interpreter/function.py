@@ -18,6 +18,7 @@ from tilewright.language import core
 from tilewright.language.dtypes import block_type, int32, int64, pointer_type, str_to_ty, tensor_descriptor_type
 from tilewright.language.semantic.cast import convert
 from tilewright.language.semantic.descriptor import tensor_descriptor
+from tilewright.language.semantic.memory import read_only
 from tilewright.language.semantic.values import constant
 
 from ..jit import KernelInterface, evaluate_grid
@@ -154,14 +155,20 @@ def call_kernel_function(fn: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise TypeError(
             f"{fn.__name__} was decorated for compilation and cannot be called by an interpreted kernel: set TRITON_INTERPRET=1 before"
         )
-    args = tuple(core.unwrap(a) for a in args)
+    args = [core.unwrap(a) for a in args]
     kwargs = {name: core.unwrap(value) for name, value in kwargs.items()}
-    positional = itertools.takewhile(lambda p: not (p.is_varargs or p.is_keyword_only), fn.params)
+    positional = list(itertools.takewhile(lambda p: not (p.is_varargs or p.is_keyword_only), fn.params))
     for param, value in [*zip(positional, args), *((p, kwargs[p.name]) for p in fn.params if p.name in kwargs)]:
         if param.is_constexpr and core.flatten(value):
             raise TypeError(
                 f"argument {param.name} of {fn.__name__}() is annotated tl.constexpr, but gets {core.type_of(value)}, a value of the run"
             )
+    for i, param in enumerate(positional[: len(args)]):
+        if param.is_const:
+            args[i] = read_only(args[i])
+    for param in fn.params:
+        if param.is_const and param.name in kwargs:
+            kwargs[param.name] = read_only(kwargs[param.name])
     if core.active().builder.batch and talks(fn.python):
         raise Divergence
     return fn.python(*args, **kwargs)

@@ -42,6 +42,12 @@ def test_program_that_once_failed(path):
     check(path.read_text(), str(path))
 
 
+@pytest.mark.parametrize("seed", [401084, 123102])
+@pytest.mark.filterwarnings("ignore")
+def test_every_cta_has_an_element_to_compare_and_swap(seed):
+    execution.compile_only(generate(seed).source(), f"<random program {seed}>")
+
+
 def test_programs_are_the_same_for_a_seed():
     assert generate(7).source() == generate(7).source()
 

@@ -177,6 +177,61 @@ def test_store_to_a_const_pointer_is_refused():
 
 
 @jit
+def first_of(p: tl.const, n=0):
+    return tl.load(p + n)
+
+
+@jit
+def writes(p: tl.const, value):
+    tl.store(p, value)
+
+
+@jit
+def adds(value, *, p: tl.const = None):
+    tl.atomic_add(p, value)
+
+
+@jit
+def hands_on(p):
+    tl.store(p, 1.0)
+
+
+@jit
+def passes_on(p: "tl.const"):
+    hands_on(p)
+
+
+@jit
+def const_helper_kernel(x, out, how: tl.constexpr):
+    i = tl.arange(0, 4)
+    tl.store(out, first_of(x, 2) + tl.sum(first_of(p=x + i)))
+    tl.store(x + 1, 5.0)
+    if how == "store":
+        writes(x, 1.0)
+    elif how == "block":
+        writes(p=x + i, value=1.0)
+    elif how == "tuple":
+        writes((x, i)[0], 1.0)
+    elif how == "atomic":
+        adds(1.0, p=x)
+    elif how == "helper":
+        passes_on(x)
+
+
+def test_pointers_are_constant_in_helpers_that_say_so_and_only_there():
+    x, out = np.array([1, 2, 3, 4], np.float32), np.zeros(1, np.float32)
+    launch(const_helper_kernel, (1,), x, out, "")
+    assert out[0] == 13 and x.tolist() == [1, 5, 3, 4]
+
+
+@pytest.mark.parametrize("how", ["store", "block", "tuple", "atomic", "helper"])
+def test_store_in_a_helper_with_a_const_parameter_is_refused(how):
+    reports(
+        "constant pointer: it comes from a parameter annotated tl.const", const_helper_kernel, np.zeros(4, np.float32), np.zeros(1), how
+    )
+
+
+@jit
 def block_pointer_kernel(x, out, M, N, BM: tl.constexpr, BN: tl.constexpr):
     source = tl.make_block_ptr(x, shape=(M, N), strides=(N, 1), offsets=(0, 0), block_shape=(BM, BN), order=(1, 0))
     target = tl.make_block_ptr(out, shape=(M, N), strides=(N, 1), offsets=(0, 0), block_shape=(BM, BN), order=(1, 0))

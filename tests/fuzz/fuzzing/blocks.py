@@ -290,6 +290,7 @@ def atomic(w: Writer) -> None:
     array = w.argument(Array(ty.code, span * w.programs, "small", rng.randrange(2**31)))
     pointer = f"{array} + pid * {span} + ({w.index(type.shape, strides)})"
     if op in _ATOMIC_INT and ty.is_int and w.chance(0.2) and not mask:
+        w.most_ctas = min(w.most_ctas, type.numel)
         w.emit(type, f"tl.atomic_cas({pointer}, tl.full({list(type.shape)}, 3, {ty.spelled}), {value})")
     elif mask:
         w.run(f"tl.atomic_{op}({pointer}, {value}{mask}{sem})")

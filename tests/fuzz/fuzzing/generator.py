@@ -53,7 +53,7 @@ def generate(seed: int) -> Program:
     options = {"num_warps": rng.choice([1, 2, 4, 4, 8, 16, 32]), "num_stages": rng.choice([1, 2, 3, 3, 4])}
     if rng.random() < 0.5:
         options["enable_fp_fusion"] = False
-    if (ctas := rng.choice([1, 1, 1, 2, 4, 8])) > 1:
+    if (ctas := min(rng.choice([1, 1, 1, 2, 4, 8]), w.most_ctas)) > 1:
         options["num_ctas"] = ctas
     return Program(seed, tuple(w.block), w.arguments, w.constexprs, tuple(w.helpers), grid, options)
 

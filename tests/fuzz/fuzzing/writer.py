@@ -29,6 +29,7 @@ class Writer:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[DType] = []
         self.special = False
+        self.most_ctas = 8  # a cluster may have: what has no mask needs an element for each
         self.weights: dict[str, float] = {}  # by the name of a maker
         self._names = 0
 

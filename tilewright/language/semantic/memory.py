@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..builder import EVICTION, LOAD_CACHE, STORE_CACHE
-from ..core import builtin, tensor
-from ..dtypes import int1, int8, pointer_type
+from ..core import builtin, flatten, tensor, unflatten
+from ..dtypes import block_type, int1, int8, pointer_type
 from .block_pointer import block_pointer
 from .cast import cast, check_supported, convert
 from .session import Semantic
@@ -35,7 +35,19 @@ def pointer_argument(ptr: Any, what: str) -> tensor:
 
 def writable(ptr: tensor) -> None:
     if ptr.dtype.is_const():
-        raise ValueError("Cannot store to a constant pointer")
+        raise ValueError("Cannot store to a constant pointer: it comes from a parameter annotated tl.const, which is only read")
+
+
+def read_only(value: Any) -> Any:
+    """`value` with pointers that forbid stores, tuples of them too: what a parameter annotated `tl.const` holds."""
+    return unflatten(value, iter([_constant(leaf) for leaf in flatten(value)]))
+
+
+def _constant(value: Any) -> Any:
+    if not isinstance(value, tensor) or not value.dtype.is_ptr() or value.dtype.is_const():
+        return value
+    pointer = pointer_type(value.dtype.element_ty, value.dtype.address_space, True)
+    return tensor(value.handle, block_type(pointer, value.type.shape) if value.type.is_block() else pointer)
 
 
 def mask_argument(s: Semantic, mask: Any, shape: tuple[int, ...]) -> tensor | None:
