@@ -78,6 +78,14 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+#: Modules of Triton that stand for how it is built, and what does their work here.
+_ABSENT = {
+    "_C": "Triton's C++ library; IR is made with the Python bindings of MLIR (tilewright.dialects)",
+    "compiler.code_generator": "the front end over that library; here ASTSource.make_ir gives a kernel's IR, and triton.errors has the errors",
+    "runtime.build": "a host C compiler, which nothing here needs: kernels are launched through the driver's own functions",
+}
+
+
 class _TritonAlias:
     """Importer and loader of `triton` and its submodules: gives the modules of this package."""
 
@@ -95,7 +103,9 @@ class _TritonAlias:
         except ModuleNotFoundError as error:
             if error.name != ours:
                 raise
-            raise ModuleNotFoundError(f"No module named {spec.name!r}: tilewright has no {ours}", name=spec.name) from None
+            reason = _ABSENT.get(spec.name[len("triton.") :])
+            text = f"tilewright has no {ours}" + (f" ({reason})" if reason else "")
+            raise ModuleNotFoundError(f"No module named {spec.name!r}: {text}", name=spec.name) from None
         spec.loader_state = module.__spec__
         return module
 

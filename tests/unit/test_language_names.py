@@ -69,10 +69,18 @@ try:
     import triton.no_such_module
 except ModuleNotFoundError as error:
     print(error)
+for name in ("_C.libtriton", "compiler.code_generator", "runtime.build"):
+    try:
+        __import__("triton." + name)
+    except ModuleNotFoundError as error:
+        print(error.name, str(error).partition("(")[2][:21])
 """
     ).splitlines() == [
         "True True True True tilewright.language tilewright",
         "No module named 'triton.no_such_module': tilewright has no tilewright.no_such_module",
+        "triton._C Triton's C++ library;",
+        "triton.compiler.code_generator the front end over th",
+        "triton.runtime.build a host C compiler, wh",
     ]
 
 
