@@ -81,7 +81,7 @@ def __dir__() -> list[str]:
 #: Modules of Triton that stand for how it is built, and what does their work here.
 _ABSENT = {
     "_C": "Triton's C++ library; IR is made with the Python bindings of MLIR (tilewright.dialects)",
-    "compiler.code_generator": "the front end over that library; here ASTSource.make_ir gives a kernel's IR, and triton.errors has the errors",
+    "compiler.code_generator": "the front end over that library; here ASTSource.make_ir gives a kernel's IR; errors are in triton.errors",
     "runtime.build": "a host C compiler, which nothing here needs: kernels are launched through the driver's own functions",
 }
 
