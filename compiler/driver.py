@@ -41,15 +41,20 @@ def compile(
     override = getattr(parsed, "ir_override", None)
     source_hash = src.hash() + (IRSource(override).hash() if override else "")
     key = cache_key(source_hash, backend.hash(), parsed.hash(), _env_vars)
-    store = host().store(key)
-    stored = None if knobs.compilation.always_compile else store.load(src.name[:150], backend.binary_ext)
+    stored = None if knobs.compilation.always_compile else host().store(key).load(src.name[:150], backend.binary_ext)
     if stored is not None:
         metadata = {**stored.metadata, "target": target}
-        artefacts = Artefacts({backend.binary_ext: stored.binary}, dict.fromkeys(stored.files, stored.text), list(stored.files))
+
+        def text(ext: str) -> str:
+            """Text that the cache has lost is made again."""
+            kept = stored.text(ext)
+            return _make(src, backend, parsed, key)[1][ext] if kept is None else kept
+
+        artefacts = Artefacts({backend.binary_ext: stored.binary}, dict.fromkeys(stored.files, text), list(stored.files))
         times, files = {}, stored.files
     else:
         try:
-            metadata, made, times = _run_stages(src, backend, parsed, key, store)
+            metadata, made, times, files = _make(src, backend, parsed, key)
         except OutOfResources as e:
             raise e.at(src.place) from None
         except CompilationError as e:
@@ -58,10 +63,16 @@ def compile(
             # The message says where in the kernel; our own frames would only hide it.
             raise e.with_traceback(None) from e.__cause__ and e.__cause__.with_traceback(None)
         artefacts = Artefacts(made)
-        files = store.save(src.name[:150], {**metadata, "target": list(target)}, made)
     if knobs.compilation.listener is not None:
         knobs.compilation.listener(src=src, metadata=metadata, metadata_group=files, times=times, cache_hit=stored is not None)
     return CompiledKernel(src, metadata, artefacts, backend.binary_ext, times, options)
+
+
+def _make(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str) -> tuple[dict, dict, dict, dict[str, str]]:
+    """Run the stages and keep what they make: (metadata, artefacts by extension, milliseconds by stage, files in the cache by extension)."""
+    store = host().store(key)
+    metadata, made, times = _run_stages(src, backend, options, key, store)
+    return metadata, made, times, store.save(src.name[:150], {**metadata, "target": list(backend.target)}, made)
 
 
 def _run_stages(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str, store: Store) -> tuple[dict, dict, dict]:

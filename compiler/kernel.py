@@ -23,7 +23,7 @@ class Artefacts(Mapping):
     "sass" is made when it is asked for, with nvdisasm or cuobjdump.
     """
 
-    def __init__(self, made: dict[str, Any], readers: dict[str, Callable[[str], str | None]] | None = None, order: list[str] | None = None):
+    def __init__(self, made: dict[str, Any], readers: dict[str, Callable[[str], str]] | None = None, order: list[str] | None = None):
         self._made = made
         self._readers = readers or {}
         self._order = order or list(made)
@@ -34,8 +34,8 @@ class Artefacts(Mapping):
                 from .backends.nvidia.disasm import sass
 
                 self._made[ext] = sass(self["cubin"])
-            elif ext in self._readers and (text := self._readers[ext](ext)) is not None:
-                self._made[ext] = text
+            elif ext in self._readers:
+                self._made[ext] = self._readers[ext](ext)
             else:
                 raise KeyError(f"{ext}; there are {', '.join(self._order)}")
         return self._made[ext]

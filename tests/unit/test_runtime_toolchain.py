@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -284,6 +285,18 @@ def test_a_stage_can_be_replaced_by_a_file(empty_cache):
 
 
 @needs_ptxas
+@needs_ptxas
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("; cut")])
+def test_text_that_the_cache_has_lost_is_made_again(empty_cache, damage):
+    source = empty_cache / "kernel.llir"
+    source.write_text(ADD)
+    first = compile(source, target=GPUTarget("cuda", 90, 32))
+    (kept,) = empty_cache.rglob("k.ptx")
+    damage(kept)
+    again = compile(source, target=GPUTarget("cuda", 90, 32))
+    assert not again.timings and again.asm["ptx"] == first.asm["ptx"] == kept.read_text()
+
+
 def test_the_listener_hears_of_each_compilation(empty_cache):
     path, heard = empty_cache / "kernel.llir", []
     path.write_text(ADD)
