@@ -69,7 +69,7 @@ def compile(
 
 
 def _make(src: ASTSource | IRSource, backend: BaseBackend, options: Any, key: str) -> tuple[dict, dict, dict, dict[str, str]]:
-    """Run the stages and keep what they make: (metadata, artefacts by extension, milliseconds by stage, files in the cache by extension)."""
+    """Run the stages and keep what they make: (metadata, artefacts, milliseconds by stage, files in the cache by extension)."""
     store = host().store(key)
     metadata, made, times = _run_stages(src, backend, options, key, store)
     return metadata, made, times, store.save(src.name[:150], {**metadata, "target": list(backend.target)}, made)
