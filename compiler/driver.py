@@ -35,6 +35,8 @@ def compile(
     """
     if isinstance(src, str | os.PathLike):
         src = IRSource(src)
+    if not isinstance(src, ASTSource | IRSource):
+        raise TypeError(f"compile takes an ASTSource (kernel, types, constants), an IRSource or the path of an IR file, not {src!r}")
     target = target or host().current_target()
     backend = make_backend(target)
     parsed = backend.parse_options({**(options or {}), **src.parse_options()})

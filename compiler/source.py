@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .backends.base import GPUTarget, Language
@@ -38,9 +39,13 @@ class ASTSource:
             raise TypeError(f"ASTSource takes a function decorated with @jit, not {fn!r}")
         self.fn = fn
         self.name = fn.__name__
-        for key in signature:
+        if not isinstance(signature, Mapping):
+            raise TypeError(f"the signature of {self.name} must be a dict from parameters to types, not {signature!r}")
+        for key, value in signature.items():
             if not isinstance(key, str):
                 raise TypeError(f"Signature keys must be string: names of parameters of {self.name}, not {key!r}")
+            if not isinstance(value, str | tuple | list):
+                raise TypeError(f"the type of parameter {key} of {self.name} must be a string such as '*fp32', not {value!r}")
         names = {name: num for num, name in enumerate(fn.arg_names)}
         unknown = [key for key in (*signature, *(constexprs or {})) if isinstance(key, str) and key not in names]
         if unknown:

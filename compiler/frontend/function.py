@@ -19,6 +19,7 @@ from typing import Any
 from tilewright.language.dtypes import canonicalize_type_name, pointer_type, type_canonicalisation_dict
 
 _EMPTY = inspect.Parameter.empty
+_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object: differs from process to process
 
 # every spelling of a dtype in an annotation or a signature -> its code in signatures
@@ -102,7 +103,7 @@ class KernelFunction:
     """The Python function behind `@jit`.
 
     Source is read when the object is made (so that a later edit of the file does not change the kernel), parsed when first needed.
-    Raises ValueError if the function has no source file and TypeError if it takes `**kwargs`.
+    Raises ValueError if the function has no source file and TypeError if it is none, or takes `**kwargs`.
     """
 
     __tilewright_jit__ = True
@@ -119,6 +120,8 @@ class KernelFunction:
         debug: bool | None = None,
         noinline: bool | None = None,
     ):
+        if not isinstance(fn, FunctionType) or fn.__code__.co_flags & _ASYNC:
+            raise TypeError(f"@jit takes a Python function written with `def`, not {fn!r}")
         self.fn = fn
         self.module = fn.__module__
         self.version = version

@@ -252,6 +252,27 @@ def test_files_are_compiled_from_their_stage_on(empty_cache, level):
     assert (again.n_regs, again.n_spills, again.n_max_threads) == (kernel.n_regs, 0, 1024)
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: compile(undefined_name), "compile takes an ASTSource"),
+        (lambda: ASTSource(undefined_name, "*fp32"), "must be a dict from parameters to types, not '.fp32'"),
+        (lambda: ASTSource(undefined_name, {0: "*fp32"}), "Signature keys must be string"),
+        (lambda: ASTSource(undefined_name, {"a": 4}), "the type of parameter a of undefined_name must be a string such as '.fp32', not 4"),
+        (lambda: ASTSource(print, {}), "ASTSource takes a function decorated with @jit"),
+        (lambda: tilewright.jit(print), "@jit takes a Python function written with `def`, not <built-in"),
+        (lambda: tilewright.jit(waits), "@jit takes a Python function written with `def`, not <function waits"),
+    ],
+)
+def test_things_that_are_no_kernels(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+async def waits(x):
+    pass
+
+
 def test_files_that_cannot_be_compiled(tmp_path):
     path = tmp_path / "kernel.cu"
     path.write_text("")

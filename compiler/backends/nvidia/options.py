@@ -74,6 +74,8 @@ class NvidiaOptions:
 
 NAMES = tuple(f.name for f in fields(NvidiaOptions))
 _INT_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "ptx_version")
+_BOOL_OPTIONS = tuple(f.name for f in fields(NvidiaOptions) if isinstance(f.default, bool))
+_TEXT_OPTIONS = ("ptx_options", "ir_override", "default_dot_input_precision")
 
 
 def parse_options(target: GPUTarget, given: dict[str, Any]) -> NvidiaOptions:
@@ -89,8 +91,16 @@ def parse_options(target: GPUTarget, given: dict[str, Any]) -> NvidiaOptions:
     for name in _INT_OPTIONS:
         if name in given:
             given[name] = _integer(name, given[name])
-    if isinstance(given.get("extern_libs"), dict):
-        given["extern_libs"] = tuple(sorted((str(k), str(v)) for k, v in given["extern_libs"].items()))
+    for name in _BOOL_OPTIONS:
+        if name in given:
+            given[name] = _boolean(name, given[name])
+    for name in _TEXT_OPTIONS:
+        if name in given:
+            if not isinstance(given[name], str | os.PathLike):
+                raise ValueError(f"{name} must be a string, not {given[name]!r}")
+            given[name] = os.fspath(given[name])
+    if "extern_libs" in given:
+        given["extern_libs"] = _libraries(given["extern_libs"])
     for name in ("supported_fp8_dtypes", "allowed_dot_input_precisions", "deprecated_fp8_dot_operand_dtypes"):
         if name in given:
             given[name] = tuple(given[name])
@@ -118,6 +128,20 @@ def _integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     return value.__index__()
+
+
+def _boolean(name: str, value: Any) -> bool:
+    value = getattr(value, "value", value)
+    if not isinstance(value, int) or value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def _libraries(given: Any) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(sorted((str(name), str(path)) for name, path in (given.items() if isinstance(given, dict) else given)))
+    except (TypeError, ValueError):
+        raise ValueError(f"extern_libs must be a dict from names to files of LLVM bitcode, not {given!r}") from None
 
 
 def _check(o: NvidiaOptions, capability: int) -> None:
