@@ -112,8 +112,7 @@ class CompiledKernel:
         def launch(*args: Any, stream: int | None = None) -> None:
             run = self.run
             at = host().current_stream() if stream is None else stream
-            x, y, z = (*grid, 1, 1)[:3]
-            run(x, y, z, at, self.function, self.packed_metadata, None, None, None, *args)
+            run(*evaluate_grid(grid, {}, self.name), at, self.function, self.packed_metadata, None, None, None, *args)
 
         return launch
 
@@ -121,6 +120,24 @@ class CompiledKernel:
         return (
             f"CompiledKernel({self.name}, {self.metadata.target.backend}:{self.metadata.target.arch}, num_warps={self.metadata.num_warps})"
         )
+
+
+def evaluate_grid(grid: Any, bound: dict[str, Any], name: str) -> tuple[int, int, int]:
+    """The three dimensions of a grid given as a tuple, or as a function of the arguments by name. Raises TypeError or ValueError."""
+    size = grid(dict(bound)) if callable(grid) else grid
+    try:
+        size = tuple(size)
+    except TypeError:
+        raise TypeError(f"grid of {name} must be a tuple of 1 to 3 integers, or a function that returns one, not {size!r}") from None
+    if not 1 <= len(size) <= 3:
+        raise ValueError(f"grid of {name} must have 1 to 3 dimensions, not {len(size)}")
+    try:
+        x, y, z = (*(getattr(n, "value", n).__index__() for n in size), 1, 1)[:3]
+    except (AttributeError, TypeError):
+        raise TypeError(f"grid of {name} must hold integers, not {size!r} (divide with triton.cdiv or //)") from None
+    if min(x, y, z) < 0:
+        raise ValueError(f"grid of {name} must not be negative: {size}")
+    return x, y, z
 
 
 def max_shared_mem(target: Any) -> int:

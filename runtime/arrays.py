@@ -24,7 +24,7 @@ def dtype_code(dtype: Any) -> str:
     name = getattr(dtype, "name", name) if name not in TYPE_CODES else name
     if name not in TYPE_CODES:
         raise TypeError(
-            f"tensors of dtype {dtype} cannot be passed to a kernel; a kernel takes {', '.join(sorted(set(TYPE_CODES.values())))}"
+            f"tensors of dtype {dtype} cannot be passed to a kernel; a kernel takes {', '.join(sorted({*TYPE_CODES.values()} - {'void'}))}"
         )
     code = TYPE_CODES[name]
     try:

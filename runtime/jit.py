@@ -14,7 +14,7 @@ from tilewright import knobs
 from tilewright.compiler.backends import GPUTarget, make_backend
 from tilewright.compiler.driver import compile
 from tilewright.compiler.frontend.function import KernelFunction, KernelParam
-from tilewright.compiler.kernel import CompiledKernel
+from tilewright.compiler.kernel import CompiledKernel, evaluate_grid
 from tilewright.compiler.source import ASTSource
 from tilewright.errors import CompilationError
 
@@ -90,7 +90,7 @@ class JITFunction(KernelInterface, KernelFunction):
     # Launching
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        return MethodType(self._fast, grid)
+        return MethodType(self._fast, () if grid is None else grid)  # None cannot be bound; both are refused
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launch, or with `warmup` only compile. Returns None if a compile hook refused to compile."""
@@ -221,7 +221,7 @@ class JITFunction(KernelInterface, KernelFunction):
             options["debug"] = True
         try:
             pairs = [specialize_param(param, bound[param.name]) for param in self.params]
-        except TypeError:
+        except (TypeError, OverflowError):
             self._explain(bound)
             raise
         kernels, _, target, backend, _ = self.device_caches[device]
@@ -240,12 +240,12 @@ class JITFunction(KernelInterface, KernelFunction):
         return found, kinds
 
     def _explain(self, bound: dict[str, Any]) -> None:
-        """Raise TypeError that names the argument which cannot be specialized."""
+        """Raise the TypeError or OverflowError of the argument that cannot be specialized, with its name."""
         for param in self.params:
             try:
                 specialize_param(param, bound[param.name])
-            except TypeError as e:
-                raise TypeError(f"argument {param.name} of {self.__name__}: {e}") from e
+            except (TypeError, OverflowError) as e:
+                raise type(e)(f"argument {param.name} of {self.__name__}: {e}") from e
 
     def _compile(
         self, key: str, pairs: list, options: dict[str, Any], device: int, target: GPUTarget, backend: Any, warmup: bool
@@ -319,24 +319,6 @@ def specialization_data(name: str, src: ASTSource, options: Any, key: str, targe
         },
         default=str,
     )
-
-
-def evaluate_grid(grid: Any, bound: dict[str, Any], name: str) -> tuple[int, int, int]:
-    """The three dimensions of a grid given as a tuple, or as a function of the arguments by name. Raises TypeError or ValueError."""
-    size = grid(dict(bound)) if callable(grid) else grid
-    try:
-        size = tuple(size)
-    except TypeError:
-        raise TypeError(f"grid of {name} must be a tuple of 1 to 3 integers, or a function that returns one, not {size!r}") from None
-    if not 1 <= len(size) <= 3:
-        raise ValueError(f"grid of {name} must have 1 to 3 dimensions, not {len(size)}")
-    try:
-        x, y, z = (*(getattr(n, "value", n).__index__() for n in size), 1, 1)[:3]
-    except (AttributeError, TypeError):
-        raise TypeError(f"grid of {name} must hold integers, not {size!r} (divide with triton.cdiv or //)") from None
-    if min(x, y, z) < 0:
-        raise ValueError(f"grid of {name} must not be negative: {size}")
-    return x, y, z
 
 
 @overload

@@ -136,14 +136,17 @@ def convert(kind: str, value: Any, name: str, is_accessible: Callable[[int], boo
     value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
     if kind.startswith("*"):
         return _pointer(value, name, is_accessible)
+    if kind == "u1":
+        return bool(value)
+    wanted, method = ("a number", "__float__") if kind in ("bf16", "fp16", "fp32", "fp64") else ("an integer", "__index__")
+    if not hasattr(value, method) and not hasattr(value, "__index__"):
+        raise TypeError(f"argument {name}: {kind} needs {wanted}, not {value!r}")
     if kind == "bf16":
         return bf16_bits(float(value))
     if kind in ("fp16", "fp32", "fp64"):
         return {"fp16": _half, "fp32": _single, "fp64": float}[kind](float(value))
-    if kind == "u1":
-        return bool(value)
     bits, signed = int(kind[1:]), kind[0] == "i"
-    number = int(value)
+    number = value.__index__()
     low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
     if not low <= number < high:
         raise ValueError(f"argument {name}: {number} does not fit in {kind}")

@@ -14,6 +14,7 @@ import numpy as np
 from tilewright import knobs
 from tilewright.compiler.backends import check_option_names
 from tilewright.compiler.frontend.function import KernelFunction, KernelParam
+from tilewright.compiler.kernel import evaluate_grid
 from tilewright.language import core
 from tilewright.language.dtypes import block_type, int32, int64, pointer_type, str_to_ty, tensor_descriptor_type
 from tilewright.language.semantic.cast import convert
@@ -21,7 +22,7 @@ from tilewright.language.semantic.descriptor import tensor_descriptor
 from tilewright.language.semantic.memory import read_only
 from tilewright.language.semantic.values import constant
 
-from ..jit import KernelInterface, evaluate_grid
+from ..jit import KernelInterface
 from ..launcher import OPTIONS
 from ..specialize import specialize_param, specialize_value
 from .arrays import LaunchArrays, is_array
@@ -222,6 +223,8 @@ class _Arguments:
         if kind == "constexpr":
             return core.unwrap(value)
         ty = str_to_ty(kind)
+        if not ty.is_floating() and not ty.is_bool() and not hasattr(value, "__index__"):
+            raise TypeError(f"{kind} needs an integer, not {value!r}")
         return constant(self.session, float(value), ty) if ty.is_floating() else convert(self.session, int(value), ty)
 
     def _pointer(self, name: str, array: Any, element: Any, const: bool) -> core.tensor:

@@ -330,6 +330,26 @@ def test_mistakes_in_the_call(gpu):
             kernel[grid](*tensors(), 5, B=1)
 
 
+def test_arguments_that_do_not_fit_are_named(gpu):
+    kernel = jit(add)
+    kernel[(1,)](*tensors(), 5, B=1)
+    for number in (2**64, -(2**63) - 1):
+        with pytest.raises(OverflowError, match=f"argument n of add: integer argument {number} does not fit in 64 bits"):
+            kernel[(1,)](*tensors(), number, B=1)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="argument b: i64 needs an integer, not 2.5"):
+            jit(scalars)[(1,)](Tensor(), 2.5, 1.0)
+    with pytest.raises(ValueError, match="grid of add must have 1 to 3 dimensions"):
+        kernel[None](*tensors(), 5, B=1)
+
+
+@pytest.mark.parametrize(("grid", "error"), [((1, 2, 3, 4), ValueError), (3, TypeError), ((1.5,), TypeError)])
+def test_grids_of_a_compiled_kernel_are_checked(gpu, grid, error):
+    compiled = jit(add).warmup(*tensors(), 5, B=1, grid=(1,))
+    with pytest.raises(error, match="grid of add"):
+        compiled[grid](*tensors(), 5, 1)
+
+
 def test_a_tensor_in_host_memory_is_refused(gpu):
     kernel = jit(add)
     x, y, o = tensors()

@@ -75,6 +75,11 @@ def test_convert():
     assert convert("*fp32", 4096, "x", yes) == 4096
     with pytest.raises(ValueError, match="argument x: 128 does not fit in i8"):
         convert("i8", 128, "x", yes)
+    for kind, value in (("i32", "7"), ("i64", 2.5), ("u8", None)):
+        with pytest.raises(TypeError, match=f"argument x: {kind} needs an integer, not {value!r}"):
+            convert(kind, value, "x", bool)
+    with pytest.raises(TypeError, match="argument x: fp32 needs a number, not '7'"):
+        convert("fp32", "7", "x", bool)
     with pytest.raises(TypeError, match="argument x: Pointer argument must be either uint64 or have data_ptr method, not float"):
         convert("*fp32", 1.5, "x", yes)
 
