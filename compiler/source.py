@@ -150,10 +150,12 @@ class IRSource:
         from tilewright.dialects import context
 
         from .ir_text import parse_module
+        from .passes.descriptor_arguments import check_descriptors
 
         with context():
             try:
                 module = parse_module(self.src)
+                check_descriptors(module.operation)
             except (ir.MLIRError, ValueError) as e:
                 raise ValueError(f"{self.path} does not parse: {e}") from e
             made_for = module.operation.attributes.get("tilegpu.target")

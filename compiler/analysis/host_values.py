@@ -12,6 +12,9 @@ from tilewright.dialects import tile
 
 from .axis_info import element_bytes
 
+#: What expressions may call.
+FUNCTIONS = ("wrap", "divide", "remainder", "max", "min")
+
 _WRAPPING = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 _EXACT = {
     "arith.andi": "({0} & {1})",

@@ -9,6 +9,7 @@ from mlir import ir
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.dialects import context, tile, tilegpu
+from tilewright.errors import CompilationError
 
 #: Blocks with rows of that many bytes use all that L2 fetches, in the order of memory, so that it need not fetch neighbours ahead. On the
 #: H200, 134 MB in blocks of 64 rows of 512 bytes came at 3660 GB/s with a promotion to 256 bytes, at 3788 with 128; 128x256x64 products
@@ -57,6 +58,10 @@ def _entry(type_: ir.Type, recipe: ir.DictAttr) -> dict[str, Any]:
     lists = {
         name: [ir.StringAttr(text).value for text in recipe[name]] if name in recipe else [] for name in ("shape", "strides", "conditions")
     }
+    if boxes is None:
+        raise CompilationError(
+            None, None, f"TMA cannot copy a block of {type_}: rows of up to 128 bytes, swizzled by 16 bytes, are what it fills"
+        )
     promotion = 128 if shape[-1] * max(8, element.width) // 8 >= _LONG_ROW else 256
     box = {"box": list(boxes.box), "swizzle": boxes.swizzle, "promotion": promotion}
     return {**texts, **lists, "stores": "stores" in recipe, **box}
