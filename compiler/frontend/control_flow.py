@@ -41,7 +41,12 @@ def handles_of(value: Any) -> list[ir.Value]:
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and not isinstance(a, core.base_value) and bool(a == b))
+    """Whether two values are one, or equal constants; tensors are equal only if they are one."""
+    if a is b or type(a) is not type(b) or isinstance(a, core.base_value):
+        return a is b
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same_constant, a, b))
+    return bool(a == b)
 
 
 def _as_carried(gen: Generator, value: Any) -> Any:

@@ -62,9 +62,10 @@ def _build(tree: ast.FunctionDef, original: FunctionType, cells: dict[str, CellT
         type_params=[],
     )
     ast.copy_location(outer, tree)
+    name, tree.name = tree.name, _PREFIX + "kernel"  # its own name is what it is in the module, or in the cell that it closes over
     module = ast.fix_missing_locations(ast.Module(body=[outer], type_ignores=[]))
     scope = next(c for c in compile(module, file_name, "exec").co_consts if isinstance(c, CodeType))
-    code = next(c for c in scope.co_consts if isinstance(c, CodeType) and c.co_name == tree.name)
+    code = next(c for c in scope.co_consts if isinstance(c, CodeType) and c.co_name == tree.name).replace(co_name=name)
     _register(code, original.__qualname__)
     closure = tuple(cells[name] for name in code.co_freevars)
     function = FunctionType(code, original.__globals__, original.__name__, original.__defaults__, closure)

@@ -313,3 +313,62 @@ def test_a_carried_tile_that_is_transposed_each_time(turns):
     out = np.zeros_like(x)
     launch(turning_kernel, (1,), x, out, turns)
     assert np.array_equal(out, (x.T if turns % 2 else x) + turns + 2**turns - 1)
+
+
+@jit
+def factorial(n: tl.constexpr):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+@jit
+def power(x, n: tl.constexpr):
+    if n == 0:
+        return x * 0 + 1
+    return x * power(x, n - 1)
+
+
+@jit
+def recursion_kernel(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, power(tl.load(x + i), 3) + factorial(5))
+
+
+def test_recursion_that_ends_on_a_constant():
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    launch(recursion_kernel, (1,), x, out, 8)
+    assert np.array_equal(out, x**3 + 120)
+
+
+@jit
+def turned(t):
+    a, (b, c) = t
+    return c, (a, b)
+
+
+@jit
+def nested_tuple_kernel(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    t = (v, (v + 1, v + 2))
+    for k in range(n):
+        t = turned(t)
+        if k > 1:
+            t = turned(t)
+        elif k == 0:
+            t = (t[0] * 2, t[1])
+    a, (b, c) = t
+    tl.store(out + i, a + b * 3 + c * 5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_nested_tuples_through_branches_and_loops(n):
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    launch(nested_tuple_kernel, (1,), x, out, n, 8)
+    a, b, c = x, x + 1, x + 2
+    for k in range(n):
+        a, b, c = c, a, b
+        if k > 1:
+            a, b, c = c, a, b
+        elif k == 0:
+            a = a * 2
+    assert np.array_equal(out, a + b * 3 + c * 5)
