@@ -1,21 +1,27 @@
-"""`tilegpu-defer-stores`: a consumer stores a tile while the first products of its next tile run.
+"""`tilegpu-defer-stores`: a consumer stores a tile piece by piece while the first products of its next tile run.
 
 Before: `tilegpu-warp-specialize`, `tilegpu-stage-stores` and `tilegpu-overlap-wgmma` have run. In a role, a loop over tiles holds a loop
-that leaves wgmmas in flight from one iteration to the next, and stores behind it:
+that leaves wgmmas in flight from one iteration to the next, and stores behind it, in pieces that each wait for room in shared memory:
 
-    for tile …:                                    for tile … iter_args(done, last):
-        acc = if it runs:                              issue the first products
-            for k … iter_args(acc):                    if there was a tile: store done at the place of last
-                wait for blocks                        wgmma_wait num = 1, release
-                wgmma                                  for k … iter_args(acc):              the other products
-                wgmma_wait num = 1, release                …
-            wgmma_wait num = 0, release                wgmma_wait num = 0, release
-        done = fp_to_fp acc                            done' = fp_to_fp acc, last' = tile
-        store done at the place of tile            for tile from last on …: store done at the place of tile
+    for tile …:                                    for tile … iter_args(done, place):
+        acc = if it runs:                              for the first k … iter_args(acc):
+            for k … iter_args(acc):                        wait for blocks
+                wait for blocks                            wgmma
+                wgmma                                      if there was a tile: store the next piece of done at place
+                wgmma_wait num = 1, release                wgmma_wait num = 1, release
+        wgmma_wait num = 0, release                    place' = that of tile
+        done = fp_to_fp acc                            for k … iter_args(acc):              the other products, as before
+        store done at the place of tile                wgmma_wait num = 0, release
+                                                       done' = fp_to_fp acc
+                                                   for the last tile …: store done at place
 
-After: as on the right. The first products are those of up to two iterations: a loop like the old one, without its waits. What is stored
-waits in registers, where it must fit beside the accumulators; staging it, which keeps no matrix unit busy, goes on beside wgmmas, and so
-does the computation of scalars that only the store needs. Where the inner loop does not run, for any tile, the last loop stores them all.
+After: as on the right. The first products are those of one iteration, and of one more for each piece: a piece is stored beside the wgmmas
+of two iterations, so it keeps no matrix unit waiting, and holds no block back. What is stored waits in registers, where it must fit beside
+the accumulators, with the scalars that say where; they are computed while products run. If there are fewer iterations, the last one stores
+all pieces that are left. Where the inner loop does not run, for any tile, the last loop stores them all.
+
+Why in pieces: with all of a tile stored behind its successor's first two products, whose blocks were released after that, those of the
+fifth came 1,000 cycles too late (H200: 18,400 cycles for a tile of 128x256 with K = 1024, of which the products take 16,384).
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from tilewright.compiler.layouts import element_count
 
 from .building import Builder, Values, collect, defining
 from .registry import register
-from .rings import SGT, SLT, compare
+from .rings import EQ, SGE, SGT, SLT, compare
 from .start_accumulators import start_from_nothing
 
 #: Registers of a thread for all but the accumulators and the tile before, and all that it has where roles do not say so.
@@ -65,8 +71,11 @@ class _Deferral:
         self.site = sites[0] if len(sites) == 1 else None
         self.allocs: list[ir.Operation] = []
         self.stores: list[ir.Operation] = []
-        #: What the stores need of the rest.
+        #: The tensors that the stores need of the rest, and the scalars that say where.
         self.crossing: list[ir.Value] = []
+        self.places: list[ir.Value] = []
+        #: The stores' operations that have effects, by the pieces that they store.
+        self.pieces: list[list[ir.Operation]] = []
 
     def is_possible(self) -> bool:
         """Whether the loop has the form above; find its parts."""
@@ -97,6 +106,7 @@ class _Deferral:
         if any(not _is_tensor(v) and v != self.loop.iv for v in self.crossing):
             return False
         self.crossing = [v for v in self.crossing if _is_tensor(v)]
+        self._cut()
         return sum(map(_registers, (*self.site.results, *self.crossing))) <= self.registers
 
     def _products_are_alike(self) -> bool:
@@ -116,6 +126,25 @@ class _Deferral:
                 out.insert(0, op)
         return out
 
+    def _cut(self) -> None:
+        """Find the pieces, and their places: the scalars that they use, but what is computed anew for each (slots, sums with constants)."""
+        for op in self.stores:
+            if not _is_scalar(op):
+                if op.name == "tilegpu.tma_store_wait" or not self.pieces:
+                    self.pieces.append([])
+                self.pieces[-1].append(op)
+        own = {key(op) for op in self.stores}
+        pending = [v for piece in self.pieces for op in piece for v in op.operands]
+        found: dict[ir.Value, None] = {}
+        while pending:
+            value = pending.pop()
+            op = defining(value)
+            if op is not None and key(op) in own and _is_step(op):
+                pending += op.operands
+            elif value == self.loop.iv or (op is not None and key(op) in own):
+                found[value] = None
+        self.places = list(found)
+
     def run(self) -> None:
         """Do it."""
         before = Builder.before(self.tiles)
@@ -124,19 +153,25 @@ class _Deferral:
             self.body.remove(op)
         products = Loop(_products(self.site))
         have_products = compare(before, SLT, products.lower, products.upper)
-        types = [r.type for r in self.tiles.results] + [v.type for v in self.crossing] + [self.loop.iv.type]
+        places = [v.type for v in self.places]
+        types = [r.type for r in self.tiles.results] + [v.type for v in self.crossing] + places + [self.loop.iv.type]
         branch = before.op("scf.if", types, [have_products], regions=2)
         runs, skips = (Builder(ir.InsertionPoint(region.blocks.append()), self.tiles.location) for region in branch.regions)
-        skips.op("scf.yield", [], [*self.loop.inits, *self._without_products(skips), self.loop.lower])
-        iv = self.loop.iv
+        left = [*self._without_products(skips), *self._place(skips, self.loop.lower), self.loop.lower]
+        skips.op("scf.yield", [], [*self.loop.inits, *left])
         new = self._pipelined(runs, products)
         runs.op("scf.yield", [], list(new.results))
         *results, last = branch.results
-        rest = before.op("scf.for", [], [last, self.loop.upper, self.loop.step], regions=1)
-        block = rest.regions[0].blocks.append(iv.type, arg_locs=[rest.location])
+        done = results[len(self.loop.inits) :]
+        inits = done[len(self.crossing) :]
+        rest = before.op("scf.for", places, [last, self.loop.upper, self.loop.step, *inits], regions=1)
+        block = rest.regions[0].blocks.append(self.loop.iv.type, *places, arg_locs=[rest.location] * (1 + len(places)))
+        tile, *place = block.arguments
         inside = Builder(ir.InsertionPoint(block), rest.location)
-        self._store(inside, block.arguments[0], results[len(self.loop.inits) :])
-        inside.op("scf.yield", [], [])
+        stored: Values = dict(zip((*self.crossing, *self.places), (*done[: len(self.crossing)], *place), strict=True))
+        for piece in self.pieces:
+            self._repeat(inside, piece, stored)
+        inside.op("scf.yield", [], self._place(inside, inside.binary("arith.addi", tile, self.loop.step)))
         for old, result in zip(self.tiles.results, results, strict=False):
             old.replace_all_uses_with(result)
         for op in reversed(self.stores):
@@ -153,68 +188,85 @@ class _Deferral:
         return [values[v] for v in self.crossing]
 
     def _pipelined(self, build: Builder, products: Loop) -> ir.Operation:
-        """Build the new loop; its last results are what the last tile leaves to be stored, and that tile."""
+        """Build the new loop; its last results are what the last tile leaves to be stored, where, and that tile."""
         old = self.loop
-        second = build.binary("arith.addi", products.lower, products.step)
-        ahead = build.binary("arith.minsi", build.binary("arith.addi", second, products.step), products.upper)
-        two = compare(build, SLT, second, products.upper)
-        inits = [*old.inits, *(_nothing(build, v.type) for v in self.crossing), old.lower]
+        limits = [build.binary("arith.addi", products.lower, products.step)]
+        for _ in self.pieces:
+            limits.append(build.binary("arith.addi", limits[-1], products.step))
+        ahead = build.binary("arith.minsi", limits[-1], products.upper)
+        nothing = [_nothing(build, v.type) for v in self.crossing] + [build.integer(v.type, 0) for v in self.places]
+        inits = [*old.inits, *nothing, old.lower]
         types = [v.type for v in inits]
         attributes = {name: self.tiles.attributes[name] for name in self.tiles.attributes}
         new = build.op("scf.for", types, [old.lower, old.upper, old.step, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(old.iv.type, *types, arg_locs=[self.tiles.location] * (len(types) + 1))
-        iv, *args, last = block.arguments
-        places = dict(zip(old.args, args, strict=False))
+        iv, *args, _ = block.arguments
+        carried: Values = dict(zip(old.args, args, strict=False))
+        stored: Values = dict(zip((*self.crossing, *self.places), args[len(old.args) :], strict=True))
         inside = Builder(ir.InsertionPoint(block), new.location)
-        first = self._issue(inside, products, ahead, places)
-        branch = inside.op("scf.if", [], [compare(inside, SGT, iv, old.lower)], regions=2)
-        again = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), new.location)
-        self._store(again, last, args[len(old.args) :])
-        again.op("scf.yield", [], [])
-        self._release(inside, products, two, places)
+        some = compare(inside, SGT, iv, old.lower)
+        first = self._first(inside, products, (ahead, *limits), carried, stored, some)
+        place = self._place(inside, iv)
         for op in self.body:
             if op not in self.stores:
                 block.append(op)
         for argument, replacement in zip(old.args, args, strict=False):
             argument.replace_all_uses_with(replacement)
         self._take_over(products, ahead, first)
-        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, iv])
+        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, *place, iv])
         return new
 
-    def _store(self, build: Builder, tile: ir.Value, values: list[ir.Value]) -> None:
-        """Repeat the stores for another tile and other values of what crosses."""
-        scope: Values = {self.loop.iv: tile, **dict(zip(self.crossing, values, strict=True))}
-        for op in self.stores:
-            build.clone(op, scope)
-
-    def _issue(self, build: Builder, products: Loop, upper: ir.Value, places: Values) -> list[ir.Value]:
-        """Repeat the loop of the products up to `upper`, but for the waits and what follows from them; return its results."""
-        inits = [places.get(v, v) for v in products.inits]
+    def _first(
+        self, build: Builder, products: Loop, limits: tuple[ir.Value, ...], carried: Values, stored: Values, some: ir.Value
+    ) -> list[ir.Value]:
+        """Repeat the loop of the products up to `limits[0]`, with the stores, if there is `some` tile, in front of its wait; return its
+        results. Piece number n of the values `stored` is stored in the iteration at `limits[1 + n]`, or the last one before."""
+        upper, *limits = limits
+        inits = [carried.get(v, v) for v in products.inits]
         types = [v.type for v in inits]
         new = build.op("scf.for", types, [products.lower, upper, products.step, *inits], regions=1)
         block = new.regions[0].blocks.append(products.iv.type, *types, arg_locs=[products.op.location] * (len(types) + 1))
+        iv = block.arguments[0]
         inside = Builder(ir.InsertionPoint(block), products.op.location)
         values: Values = dict(zip((products.iv, *products.args), block.arguments, strict=True))
-        for op in products.ops[:-1]:
-            if op.name != "tilegpu.wgmma_wait" and not _is_release(op):
-                inside.clone(op, values)
+        *ops, _ = products.ops
+        wait = next(i for i, op in enumerate(ops) if op.name == "tilegpu.wgmma_wait")
+        for op in ops[:wait]:
+            inside.clone(op, values)
+        is_last = compare(inside, SGE, inside.binary("arith.addi", iv, products.step), products.upper)
+        for piece, limit in zip(self.pieces, limits, strict=False):
+            early = inside.binary("arith.andi", is_last, compare(inside, SLT, iv, limit))
+            due = inside.binary("arith.ori", early, compare(inside, EQ, iv, limit))
+            branch = inside.op("scf.if", [], [inside.binary("arith.andi", some, due)], regions=2)
+            stores = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), new.location)
+            self._repeat(stores, piece, dict(stored))
+            stores.op("scf.yield", [], [])
+        for op in ops[wait:]:
+            inside.clone(op, values)
         inside.op("scf.yield", [], [values.get(v, v) for v in products.yields])
         start_from_nothing(new)
         return list(new.results)
 
-    def _release(self, build: Builder, products: Loop, condition: ir.Value, places: Values) -> None:
-        """Release the blocks of the first products, where those of the second iteration were issued as well: as that one would have."""
-        wait = next(op for op in products.ops if op.name == "tilegpu.wgmma_wait")
-        build.op("tilegpu.wgmma_wait", [], [], {"num": wait.attributes["num"]})
-        starts = dict(zip(products.args, products.inits, strict=True))
-        values: Values = {}
-        for argument, value in zip(products.args, products.yields, strict=True):
-            start = starts.get(value, value)
-            values[argument] = places.get(start, start)
-        for op in filter(_is_release, products.ops):
-            place = build.clone(defining(op.operands[0]), values)
-            attributes = {name: op.attributes[name] for name in op.attributes}
-            build.op(op.name, [], [place.results[0], condition], attributes)
+    def _place(self, build: Builder, tile: ir.Value) -> list[ir.Value]:
+        """Compute where a tile is stored."""
+        values: Values = {self.loop.iv: tile}
+        return [self._need(build, v, values) for v in self.places]
+
+    def _repeat(self, build: Builder, ops: list[ir.Operation], values: Values) -> None:
+        """Repeat some of the stores' operations, and the scalars that these need, with other values."""
+        for op in ops:
+            for operand in op.operands:
+                self._need(build, operand, values)
+            build.clone(op, values)
+
+    def _need(self, build: Builder, value: ir.Value, values: Values) -> ir.Value:
+        """Return what takes the place of a value that the stores use: one of their own scalars is computed anew."""
+        op = defining(value)
+        if value not in values and op is not None and op in self.stores:
+            for operand in op.operands:
+                self._need(build, operand, values)
+            build.clone(op, values)
+        return values.get(value, value)
 
     def _take_over(self, products: Loop, lower: ir.Value, waiting: list[ir.Value]) -> None:
         """Let the loop of the products go on where the first ones stop, outside of its branch, since it is sure to have run."""
@@ -241,13 +293,19 @@ def _products(branch: ir.Operation) -> ir.Operation | None:
     return loops[0] if in_flight and not any(op.regions for op in ops) else None
 
 
-def _is_release(op: ir.Operation) -> bool:
-    """Whether an operation of such a loop gives the blocks of the iteration before back, if there was one."""
-    return op.name == "tilegpu.mbarrier_arrive" and len(op.operands) > 1
-
-
 def _is_pure(op: ir.Operation) -> bool:
     return is_cheap(op.name) or op.name in _SHAPES or op.name == "tilegpu.convert_layout"
+
+
+def _is_scalar(op: ir.Operation) -> bool:
+    """Whether an operation of the stores only computes something for them."""
+    return op.name == "tilegpu.slot" or _is_pure(op)
+
+
+def _is_step(op: ir.Operation) -> bool:
+    """Whether an operation is no more than an address, a constant, or a sum with one."""
+    sum_of = [d.name for v in op.operands if (d := defining(v)) is not None] if op.name == "arith.addi" else []
+    return op.name in ("tilegpu.slot", "arith.constant") or "arith.constant" in sum_of
 
 
 def _is_tensor(value: ir.Value) -> bool:

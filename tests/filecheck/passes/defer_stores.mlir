@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},tilegpu-stage-stores,tilegpu-overlap-wgmma,tilegpu-defer-stores,canonicalize,cse | filecheck %s
 
-// The first products of a tile are issued before the last tile is stored; the loop goes on from the third. What is stored is carried in
-// registers, with the number of its tile. Without products, all tiles are stored by the last loop.
+// A tile is stored beside the second product of the next one, or beside the first if there is no other. What is stored is carried in
+// registers, with its place and the number of its tile. Without products, all tiles are stored by the last loop.
 
 #acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
 #load = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
@@ -15,37 +15,41 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK: tilegpu.warp_specialize
   // CHECK: %[[STAGED:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16
   // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[STEPS:.*]], %c0_i32
-  // CHECK: %[[LEFT:.*]]:2 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32)
+  // CHECK: %[[LEFT:.*]]:3 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32, i32)
   // CHECK: %[[AHEAD:.*]] = arith.minsi %[[STEPS]], %c2_i32
-  // CHECK: %[[TWO:.*]] = arith.cmpi sgt, %[[STEPS]], %c1_i32
-  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[LAST:[a-z0-9]+]] = %[[FIRST]])
-  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]]
-  // CHECK: tilegpu.mbarrier_wait
-  // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
-  // CHECK: tilegpu.wgmma %{{.*}}, %[[SUM]] use_acc = %[[AGAIN]]
-  // CHECK-NOT: tilegpu.wgmma_wait
-  // CHECK-NOT: tilegpu.mbarrier_arrive
-  // CHECK: scf.yield
+  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[ROW:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %[[FIRST]])
   // CHECK: %[[BEFORE:.*]] = arith.cmpi sgt, %[[T]], %[[FIRST]]
-  // CHECK-NEXT: scf.if %[[BEFORE]] {
-  // CHECK: %[[ROW:.*]] = arith.muli %[[LAST]]
+  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]]
+  // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
+  // CHECK: tilegpu.mbarrier_wait
+  // CHECK: tilegpu.wgmma %{{.*}}, %[[SUM]] use_acc = %[[AGAIN]]
+  // CHECK: %[[AFTER:.*]] = arith.addi %[[K]], %c1_i32
+  // CHECK: %[[END:.*]] = arith.cmpi sge, %[[AFTER]], %[[STEPS]]
+  // CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[K]], %c1_i32
+  // CHECK: %[[REST:.*]] = arith.andi %[[END]], %[[EARLY]]
+  // CHECK: %[[SECOND:.*]] = arith.cmpi eq, %[[K]], %c1_i32
+  // CHECK: %[[DUE:.*]] = arith.ori %[[REST]], %[[SECOND]]
+  // CHECK: %[[STORE:.*]] = arith.andi %[[BEFORE]], %[[DUE]]
+  // CHECK-NEXT: scf.if %[[STORE]] {
   // CHECK: tilegpu.tma_store_wait num = 0 read
   // CHECK-NEXT: tilegpu.local_store %[[DONE]], %[[STAGED]] {tilegpu.each_warp = 16 : i32}
   // CHECK-NEXT: tilegpu.fence_async
   // CHECK-NEXT: tilegpu.tma_store %{{.*}}[%[[ROW]], %c0_i32], %[[STAGED]]
+  // CHECK: }
   // CHECK: tilegpu.wgmma_wait num = 1
-  // CHECK-NEXT: %[[E:.*]] = tilegpu.slot %{{.*}}[%[[SLOT]]]
-  // CHECK-NEXT: tilegpu.mbarrier_arrive %[[E]] count = 1 pred = %[[TWO]] {tilegpu.each_warpgroup}
+  // CHECK-NEXT: %[[E:.*]] = tilegpu.slot
+  // CHECK-NEXT: tilegpu.mbarrier_arrive %[[E]] count = 1 pred = %[[AGAIN]] {tilegpu.each_warpgroup}
+  // CHECK: %[[PLACE:.*]] = arith.muli %[[T]], %c128_i32
   // CHECK: scf.for %{{.*}} = %[[AHEAD]] to %[[STEPS]] {{.*}} iter_args(%{{.*}} = %[[NEXT]]#0, %{{.*}} = %[[NEXT]]#1
   // CHECK: tilegpu.wgmma_wait num = 1
   // CHECK: tilegpu.wgmma_wait num = 0(
   // CHECK: %[[HALF:.*]] = tile.fp_to_fp
-  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[T]]
+  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[PLACE]], %[[T]]
   // CHECK: } else {
   // CHECK: scf.yield %{{.*}}, %[[FIRST]]
-  // CHECK: scf.for %[[T:.*]] = %[[LEFT]]#1 to %[[TILES]]
+  // CHECK: scf.for %{{.*}} = %[[LEFT]]#2 to %[[TILES]] {{.*}} iter_args(%[[AT:.*]] = %[[LEFT]]#1)
   // CHECK: tilegpu.local_store %[[LEFT]]#0, %[[STAGED]]
-  // CHECK: tilegpu.tma_store
+  // CHECK: tilegpu.tma_store %{{.*}}[%[[AT]], %c0_i32]
   // CHECK: tilegpu.warp_yield
   func.func @gemm(%pa: !tile.ptr<f16>, %pb: !tile.ptr<f16>, %pc: !tile.ptr<f16>, %tiles: i32, %steps: i32,
                   %da: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 0 : i32}},
