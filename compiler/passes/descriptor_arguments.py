@@ -9,6 +9,7 @@ from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.host_values import FUNCTIONS
+from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
 
 # The element type that TMA is told, unless an access asks for another. It moves bits; only reductions and NaN padding interpret them.
@@ -42,6 +43,9 @@ def _mistake(recipe: ir.Attribute, types: list[ir.Type], number: int) -> str | N
         return "is no dictionary"
     if not tile.is_desc(types[number]):
         return f"is for tensor descriptors, not for {types[number]}"
+    shape, block_element, _ = tile.desc_info(types[number])
+    if tma_layout(tuple(shape), max(8, block_element.width), True) is None:
+        return f"is for blocks that TMA can copy, not for {types[number]}"
     base = recipe["argument"] if "argument" in recipe else None
     if not isinstance(base, ir.IntegerAttr) or not 0 <= base.value < len(types) or not tile.is_ptr(types[base.value]):
         return "must give the number of a pointer argument as `argument`"
@@ -49,7 +53,7 @@ def _mistake(recipe: ir.Attribute, types: list[ir.Type], number: int) -> str | N
         value = recipe[name].value if name in recipe and isinstance(recipe[name], ir.StringAttr) else None
         if value not in accepted:
             return f"must give `{name}`, one of {', '.join(accepted)}, not {value}"
-    rank = len(tile.desc_info(types[number])[0])
+    rank = len(shape)
     texts = [recipe["base"]] if "base" in recipe else [None]
     for name, count in (("shape", rank), ("strides", rank - 1), ("conditions", None)):
         items = list(recipe[name]) if name in recipe and isinstance(recipe[name], ir.ArrayAttr) else []

@@ -23,7 +23,8 @@ def element_code(dtype: Any) -> str:
     name = str(getattr(dtype, "name", None) or dtype).rsplit(".", 1)[-1]
     code = TYPE_CODES.get(name)
     if code is None:
-        raise TypeError(f"arrays of dtype {dtype} cannot be used in a kernel; accepted are {', '.join(sorted(set(TYPE_CODES.values())))}")
+        accepted = ", ".join(sorted({*TYPE_CODES.values()} - {"void"}))
+        raise TypeError(f"arrays of dtype {dtype} cannot be used in a kernel; accepted are {accepted}")
     return code
 
 
@@ -34,10 +35,10 @@ def code_bytes(code: str) -> int:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a launch argument is passed as a pointer."""
-    return isinstance(value, np.ndarray) or (
-        hasattr(value, "dtype") and any(hasattr(value, name) for name in ("data_ptr", "__cuda_array_interface__", "__array_interface__"))
-    )
+    """Whether a launch argument is passed as a pointer; NumPy's scalars are numbers."""
+    if isinstance(value, np.ndarray | np.generic):
+        return isinstance(value, np.ndarray)
+    return hasattr(value, "dtype") and any(hasattr(value, name) for name in ("data_ptr", "__cuda_array_interface__", "__array_interface__"))
 
 
 class LaunchArrays:
@@ -72,6 +73,8 @@ class LaunchArrays:
     def _numpy(self, array: np.ndarray) -> tuple[int, Allocation]:
         if array.dtype.hasobject:
             raise TypeError("arrays of Python objects cannot be used in a kernel")
+        if not array.dtype.isnative:
+            raise TypeError(f"the bytes of {array.dtype.str} are swapped: use array.astype(array.dtype.newbyteorder('='))")
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
@@ -80,6 +83,8 @@ class LaunchArrays:
         return array.__array_interface__["data"][0], self.memory.add(low, high - low, make)
 
     def _torch(self, tensor: Any) -> tuple[int, Allocation]:
+        if tensor.device.type == "meta" or str(tensor.layout) != "torch.strided":
+            raise TypeError(f"a tensor on {tensor.device} with layout {tensor.layout} has no elements in memory that a kernel can use")
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         if tensor.device.type == "cpu":

@@ -192,8 +192,8 @@ class _Arguments:
                     values[param.name] = tuple(self._free(f"{param.name}[{i}]", v) for i, v in enumerate(value))
                 else:
                     values[param.name] = self._parameter(param, value)
-            except TypeError as error:
-                raise TypeError(f"argument {param.name} of {kernel.__name__}: {error}") from error
+            except (TypeError, OverflowError) as error:
+                raise type(error)(f"argument {param.name} of {kernel.__name__}: {error}") from error
         return values
 
     def _parameter(self, param: KernelParam, value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import inspect
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -33,6 +34,8 @@ KERNEL_CODES: dict[CodeType, str] = {}
 
 def rewrite(kernel: KernelFunction) -> FunctionType:
     """The Python function that carries out `kernel` under an active interpreter session."""
+    if kernel.fn.__code__.co_flags & inspect.CO_GENERATOR:
+        raise TypeError(f"{kernel.file_name}:{kernel.def_line}: yield is not supported in a kernel: return a tuple")
     tree = copy.deepcopy(kernel.ast())
     rewriter = _Rewriter(kernel)
     tree.decorator_list, tree.returns = [], None

@@ -97,6 +97,47 @@ def test_read_only_arrays():
         add_kernel[(1,)](out, out, x, 16, 16)
 
 
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.arange(16, dtype=">f4"), "argument x of add_kernel: the bytes of >f4 are swapped"),
+        (np.zeros(16, np.complex64), "argument x of add_kernel: arrays of dtype complex64 cannot be used in a kernel; accepted are bf16"),
+        (np.float32(3), "argument x of add_kernel: failed to specialize argument of type: float32"),
+        ([1.0], "argument x of add_kernel: failed to specialize argument of type: list"),
+    ],
+)
+def test_what_is_no_array(array, message):
+    out = np.zeros(16, np.float32)
+    with pytest.raises(TypeError, match=message):
+        add_kernel[(1,)](array, out, out, 16, 16)
+
+
+@pytest.mark.parametrize("make", [lambda x: x.to("meta"), lambda x: x.to_sparse()])
+def test_tensors_without_elements_in_memory(make):
+    torch = pytest.importorskip("torch")
+    out = torch.zeros(16)
+    with pytest.raises(TypeError, match="argument y of add_kernel: a tensor on .* has no elements in memory"):
+        add_kernel[(1,)](out, make(out), out, 16, 16)
+
+
+def test_numbers_of_numpy():
+    x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    add_kernel[(1,)](x, x, out, np.int16(5), 16)
+    assert np.count_nonzero(out) == 4
+    with pytest.raises(OverflowError, match="argument n of add_kernel: integer argument 18446744073709551616 does not fit in 64 bits"):
+        add_kernel[(1,)](x, x, out, 2**64, 16)
+
+
+@jit
+def generator_kernel(x):
+    yield tl.load(x)
+
+
+def test_a_generator_is_no_kernel():
+    with pytest.raises(TypeError, match=r"test_interpreter.py:\d+: yield is not supported in a kernel: return a tuple"):
+        generator_kernel[(1,)](np.zeros(1))
+
+
 @jit
 def table_kernel(table, out, N: tl.constexpr):
     p = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))

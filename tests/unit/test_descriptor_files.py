@@ -39,6 +39,7 @@ def test_a_right_one(tmp_path):
         ('["a1"]', '["a2"]', "must give expressions"),
         ('["a1"]', '["a1.real"]', "must give expressions"),
         ('["a1"]', "[1 : i32]", "must give expressions"),
+        ("!tile.desc<64x64xf16>", "!tile.desc<64x1xf16>", "is for blocks that TMA can copy, not for !tile.desc<64x1xf16>"),
         ("!tile.desc<64x64xf16>", "i32", "is for tensor descriptors, not for i32"),
     ],
 )
