@@ -109,6 +109,8 @@ def _static(fn: Callable) -> Callable:
 
 
 def _print(gen: Generator, *args: Any, **kwargs: Any) -> None:
+    if not args or not isinstance(args[0], str) or kwargs.keys() - {"hex"}:
+        raise gen.error('print in a kernel is tl.device_print: it takes a string first, as in print("x", x), and as keyword only hex')
     debug.device_print(*args, **kwargs)
 
 

@@ -15,6 +15,9 @@ from tilewright.errors import CompilationError, InterpreterError
 
 BOTH = r"""
 tl.program_id(3) | program_id axis must be 0, 1, or 2 but got 3
+tl.program_id(k) | program_id axis must be 0, 1, or 2 but got int32
+tl.maximum(x, x, 1, 2) | maximum\(\) takes 3 positional arguments \(x, y, propagate_nan\) but 4 were given
+tl.load(f + i, q, 0, (), "", "", "", False, 1) | load\(\) takes 8 positional arguments \(.*\) but 9 were given
 tl.arange(0, 5) | arange's range must be a power of 2
 tl.arange(4, 4) | arange's end argument must be greater than the start argument
 tl.arange(0, k) | arange's arguments must be of type tl.constexpr

@@ -96,6 +96,19 @@ def test_scalars_and_blocks_of_one():
 
 
 @jit
+def range_kernel(out, START: tl.constexpr, END: tl.constexpr):
+    i = tl.arange(START, END)
+    tl.store(out + i - START, i)
+
+
+@pytest.mark.parametrize("start", [-8, -16, -5, 3, -(2**31), 2**31 - 16])
+def test_ranges_start_anywhere(start):
+    out = np.zeros(16, np.int32)
+    launch(range_kernel, (1,), out, start, start + 16)
+    assert np.array_equal(out, np.arange(start, start + 16))
+
+
+@jit
 def gather_kernel(x, index, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, AXIS: tl.constexpr):
     v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
     if AXIS == 0:

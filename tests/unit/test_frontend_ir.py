@@ -617,3 +617,13 @@ def constants(out):
 def test_constants_are_made_once_and_signs_kept():
     ir = text(constants, "*fp32")
     assert ir.count("arith.constant 0.0") == 1 and ir.count("arith.constant -0.0") == 1 and "0x7FC00000" in ir
+
+
+@jit
+def from_below_zero(out):
+    tl.store(out + tl.arange(0, 16), tl.arange(-8, 8))
+
+
+def test_a_range_from_below_zero_is_one_from_zero_and_a_sum():
+    ir = text(from_below_zero, "*i32")
+    assert ir.count("tile.range 0 to 16") == 2 and "dense<-8> : tensor<16xi32>" in ir

@@ -128,6 +128,11 @@ def test_split_of_two_elements_gives_scalars(k):
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
+        (
+            lambda k: tl.maximum(1, 2, None, 4),
+            TypeError,
+            r"maximum\(\) takes 3 positional arguments \(x, y, propagate_nan\) but 4 were given",
+        ),
         (lambda k: tl.arange(0, 3), ValueError, "arange's range must be a power of 2"),
         (lambda k: tl.arange(4, 4), ValueError, "arange's end argument must be greater than the start argument"),
         (lambda k: tl.arange(0, k.value(tl.int32)), ValueError, "arange's arguments must be of type tl.constexpr"),

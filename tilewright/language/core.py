@@ -21,6 +21,8 @@ from .dtypes import base_type, constexpr_type, dtype, slice_type, tuple_type
 if TYPE_CHECKING:
     from .semantic.session import Semantic
 
+_VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
+
 # ---- who carries it out -------------------------------------------------------------------------------------------------
 
 
@@ -71,9 +73,13 @@ def builtin(fn: Callable) -> Callable:
     pass `_semantic`, and the spellings `_builder` and `_generator` of older releases are accepted and replaced."""
     names = fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
     hidden = [n for n in ("_semantic", "_builder", "_generator") if n in names]
+    positional = [n for n in names[: fn.__code__.co_argcount] if n not in hidden]
+    most = len(positional) if not fn.__code__.co_flags & _VARARGS else 1 << 30
 
     @functools.wraps(fn)
     def call(*args, _semantic=None, _builder=None, _generator=None, **kwargs):
+        if len(args) > most:
+            raise TypeError(f"{fn.__name__}() takes {most} positional arguments ({', '.join(positional)}) but {len(args)} were given")
         semantic = _semantic if _semantic is not None else active()
         for name in hidden:
             kwargs[name] = semantic

@@ -43,8 +43,8 @@ def unsplat(s: Semantic, x: tensor) -> tensor:
 
 
 def _grid_axis(axis: Any, what: str) -> int:
-    if axis not in (0, 1, 2):
-        raise ValueError(f"{what} axis must be 0, 1, or 2 but got {axis}")
+    if isinstance(axis, tensor) or axis not in (0, 1, 2):
+        raise ValueError(f"{what} axis must be 0, 1, or 2 but got {shown(axis)}")
     return int(axis)
 
 
@@ -73,6 +73,8 @@ def arange(start, end, _semantic=None):
     if (end - start) & (end - start - 1):
         raise ValueError(f"arange's range must be a power of 2, got arange({start}, {end}) of {end - start}; mask what is beyond the end")
     ty = block_type(int32, (end - start,))
+    if start < 0:  # the bounds of a range in the IR are unsigned
+        return tensor(_semantic.builder.arange(0, end - start, ty), ty) + start
     return tensor(_semantic.builder.arange(start, end, ty), ty)
 
 
