@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from mlir import ir
 
-from .loop_slice import orders
+from .loop_slice import ORDERING, orders, sees_others
 from .tree import key
 
 LOOPS = frozenset({"scf.for", "scf.while"})
+_ASKS_HARDWARE = frozenset({"tile.gdc_launch", "tile.inline_asm"})
 
 
 class Order:
@@ -24,14 +25,21 @@ class Order:
 
     def is_behind(self, load: ir.Operation) -> bool:
         """Whether a load may run after one of the points."""
-        around = _loops_around(load)
-        return any(self.positions[key(op)] < self.positions[key(load)] or around & _loops_around(op) for op in self.points)
+        around = loops_around(load)
+        return any(self.positions[key(op)] < self.positions[key(load)] or around & loops_around(op) for op in self.points)
 
 
-def _loops_around(op: ir.Operation) -> set[int]:
+def loops_around(op: ir.Operation) -> set[int]:
+    """Return the loops around an operation, by `tree.key`."""
     out = set()
     while op.name != "func.func":
         if op.name in LOOPS:
             out.add(key(op))
         op = op.parent.operation
     return out
+
+
+def programs_may_wait(op: ir.Operation) -> bool:
+    """Whether an operation may see what another program of the launch does, or ask the hardware which program this is: programs with such
+    operations stay as they were launched."""
+    return op.name in ORDERING or op.name in _ASKS_HARDWARE or op.name.startswith("tile.atomic_") or sees_others(op)

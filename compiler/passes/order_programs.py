@@ -1,24 +1,33 @@
 """`tile-order-programs`: programs that run longest start first.
 
-Before: a kernel in which the number of iterations of a loop grows with a program id (the rows of causal attention, triangular products):
-programs start in the order of their ids, so the longest ones would start last, and run when most of the chip is idle already.
-After: that id counts down, `num_programs - 1 - program_id`. Every program runs still, and programs may run in any order; a kernel whose
-programs could wait for each other (atomics, volatile or ordered accesses, calls, assembly, which may also ask the hardware which program
-it is in) keeps its order.
+Before: a kernel in which the number of iterations of a loop grows or shrinks with a program id (the rows of causal attention, triangular
+products). Programs start in the order of their numbers, the first id counting fastest, so that long ones come late, and run when most of
+the chip is idle already: with 32 heads of 32 blocks of rows, causal attention takes 13% longer than its work.
+After: if the program has that id only, it counts from the long end: `num_programs - 1 - program_id` where lengths grow. If it has others,
+programs are numbered anew. The n programs along the id (x) of h of the others (r) form a group; groups start one after the other, the
+longest programs of a group first:
+
+    with g, i = divmod(number of the program, n * h):   x = i / h, or n - 1 - i / h where lengths grow;   r = g * h + i mod h
+
+A group is of 256 programs or more, which is about what runs on a chip at a time: lengths fall slowly then from one to the next, and what
+the programs of a group share (keys and values of h heads) is small enough for L2. Every program still runs, and programs may run in any
+order; a kernel whose programs could wait for each other (atomics, volatile or ordered accesses, calls, assembly, which may also ask the
+hardware which program it is in) keeps its order.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import ORDERING, sees_others
+from tilewright.compiler.analysis.order import programs_may_wait
 from tilewright.compiler.analysis.tree import key
 
-from .building import Builder, is_public, walk
+from .building import Builder, i32_attr, is_public, walk
 from .registry import register
 
-_OTHERS = frozenset({"tile.gdc_launch", "tile.inline_asm"})
+_AXES = range(3)
 _UNKNOWN = None
+_GROUP = 256
 _GROWING = frozenset({"arith.addi", "arith.extsi", "arith.maxsi", "arith.minsi", "arith.trunci"})
 
 
@@ -32,22 +41,21 @@ def order_programs(module: ir.Operation) -> None:
 
 def _order(function: ir.Operation) -> None:
     ops = list(walk(function))
-    if any(_may_wait(op) for op in ops):
+    if any(programs_may_wait(op) for op in ops):
         return
     ids: dict[int, list[ir.Operation]] = {}
     for op in ops:
         if op.name == "tile.program_id":
             ids.setdefault(ir.IntegerAttr(op.attributes["axis"]).value, []).append(op)
     loops = [op for op in ops if op.name == "scf.for"]
-    for same in ids.values():
-        if any(growth > 0 for growth in _growths(loops, {key(op) for op in same})):
+    for axis, same in ids.items():
+        growth = next((g for g in _growths(loops, {key(op) for op in same}) if g), 0)
+        if growth and len(ids) > 1:
+            _renumber(function, ids, axis, growth > 0)
+            return
+        if growth > 0:
             for op in same:
                 _count_down(op)
-
-
-def _may_wait(op: ir.Operation) -> bool:
-    """Whether an operation may see what another program of the launch does."""
-    return op.name in ORDERING or op.name in _OTHERS or op.name.startswith("tile.atomic_") or sees_others(op)
 
 
 def _growths(loops: list[ir.Operation], ids: set[int]) -> list[int]:
@@ -96,6 +104,41 @@ def _sign(value: ir.Value) -> int:
     attribute = owner.operation.attributes["value"]
     number = attribute.value if isinstance(attribute, ir.IntegerAttr) else 0
     return (number > 0) - (number < 0)
+
+
+def _renumber(function: ir.Operation, ids: dict[int, list[ir.Operation]], axis: int, grows: bool) -> None:
+    """Number programs anew, those with long loops along `axis` first, in groups."""
+    build = Builder(ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location)
+    i32 = ids[axis][0].results[0].type
+
+    def launched(name: str, axis: int) -> ir.Value:
+        return build.value(name, i32, [], {"axis": i32_attr(axis, function.context)})
+
+    def divmod_(a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+        quotient = build.binary("arith.divui", a, b)
+        return quotient, build.binary("arith.subi", a, build.binary("arith.muli", quotient, b))
+
+    id0, id1, id2 = (launched("tile.program_id", i) for i in _AXES)
+    sizes = [launched("tile.num_programs", i) for i in _AXES]
+    plane = build.binary("arith.addi", build.binary("arith.muli", id2, sizes[1]), id1)
+    number = build.binary("arith.addi", build.binary("arith.muli", plane, sizes[0]), id0)
+    first, second = (i for i in _AXES if i != axis)
+    others = build.binary("arith.muli", sizes[first], sizes[second])
+    heads = build.binary("arith.divui", build.i32(_GROUP - 1), sizes[axis])
+    heads = build.binary("arith.addi", heads, build.i32(1))
+    group, inside = divmod_(number, build.binary("arith.muli", heads, sizes[axis]))
+    start = build.binary("arith.muli", group, heads)
+    heads = build.binary("arith.minui", heads, build.binary("arith.subi", others, start))
+    along, other = divmod_(inside, heads)
+    if grows:
+        along = build.binary("arith.subi", build.binary("arith.subi", sizes[axis], build.i32(1)), along)
+    other = build.binary("arith.addi", start, other)
+    new = {axis: along}
+    new[second], new[first] = divmod_(other, sizes[first])
+    for number_of, same in ids.items():
+        for op in same:
+            op.results[0].replace_all_uses_with(new[number_of])
+            op.erase()
 
 
 def _count_down(op: ir.Operation) -> None:

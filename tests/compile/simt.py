@@ -96,9 +96,15 @@ class Simulator:
             if op.operation.name == "llvm.func":
                 self.functions[ir.StringAttr(op.attributes["sym_name"]).value] = op.operation
 
-    def launch(self, name: str, *arguments: np.ndarray | int, maps: Callable[[list], list[TensorMap]] = lambda values: []) -> None:
+    def launch(
+        self,
+        name: str,
+        *arguments: np.ndarray | int,
+        maps: Callable[[list], list[TensorMap]] = lambda values: [],
+        grid: Sequence[int] = (),
+    ) -> None:
         """Run a kernel; arrays are passed as pointers and changed in place. `maps` makes the tensor maps that follow out of what is passed
-        before."""
+        before; the sizes of the `grid` that was asked for come last."""
         places, top = [], PAGE
         for argument in arguments:
             places.append(top)
@@ -112,7 +118,7 @@ class Simulator:
         types = [element_of(a.type)[1] for a in func.regions[0].blocks[0].arguments]
         values = [p if isinstance(a, np.ndarray) else a for p, a in zip(places, arguments, strict=True)]
         self.tma = TmaState(maps(values))
-        values += range(len(self.tma.maps))
+        values += [*range(len(self.tma.maps)), *grid]
         rows = [np.full(self.threads, v, dtype_of(t)) for v, t in zip(values, types, strict=True)]
         if self.part is None:
             self.call(func, rows, np.ones(self.threads, bool))
@@ -406,6 +412,8 @@ OPS: dict[str, Callable] = {
     "llvm.mul": lambda op, a, b: a * b,
     "llvm.sdiv": lambda op, a, b: toward_zero_quotient(a, b),
     "llvm.srem": lambda op, a, b: np.fmod(a, np.where(b == 0, 1, b)).astype(a.dtype),
+    "llvm.udiv": on_unsigned(lambda a, b: a // np.where(b == 0, 1, b)),
+    "llvm.urem": on_unsigned(lambda a, b: a % np.where(b == 0, 1, b)),
     "llvm.and": lambda op, a, b: a & b,
     "llvm.or": lambda op, a, b: a | b,
     "llvm.xor": lambda op, a, b: a ^ b,

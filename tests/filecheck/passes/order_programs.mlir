@@ -22,6 +22,31 @@ func.func @grows(%x: f32) -> f32 {
 
 // -----
 
+// With a second id, programs are numbered anew: groups of at least 256 of them, the longest of each group first.
+// CHECK-LABEL: func.func @grows_in_a_plane
+// CHECK: %[[N:.*]] = tile.num_programs 0
+// CHECK: %[[LESS:.*]] = arith.divui %c255_i32, %[[N]]
+// CHECK: %[[HEADS:.*]] = arith.addi %[[LESS]], %c1_i32
+// CHECK: arith.minui %[[HEADS]],
+// CHECK: %[[ALONG:.*]] = arith.divui
+// CHECK: arith.subi %{{.*}}, %[[ALONG]]
+func.func @grows_in_a_plane(%p: !tile.ptr<f32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %id = tile.program_id 0
+  %other = tile.program_id 1
+  %next = arith.addi %id, %c1 : i32
+  %at = tile.addptr %p, %other : !tile.ptr<f32>, i32
+  %y = tile.load %at : !tile.ptr<f32>
+  %r = scf.for %i = %c0 to %next step %c1 iter_args(%s = %x) -> (f32) : i32 {
+    %t = arith.addf %s, %y : f32
+    scf.yield %t : f32
+  }
+  return %r : f32
+}
+
+// -----
+
 // It shrinks: the order is good as it is. Likewise where the length does not depend on the id, or in a way that is not plain to see.
 // CHECK-LABEL: func.func @shrinks
 // CHECK-NOT: tile.num_programs
