@@ -202,7 +202,7 @@ def _mlir_signature(text: str, path: str) -> tuple[str, dict[str, str]]:
     if not match:
         raise ValueError(f"{path} has no public 'func.func'")
     types = []
-    for argument in re.findall(r"%[\w.$]+:\s*(!tile\.ptr<[^>]*>|\w+)", match[2]):
+    for argument in re.findall(r"%[\w.$]+:\s*(!tile\.ptr<[^>]*>|\w+)(?! \{tile\.grid)", match[2]):
         pointer = argument.startswith("!tile.ptr<")
         element = argument[len("!tile.ptr<") : -1].split(",")[0] if pointer else argument
         element = re.sub(r"^f(\d+)$", r"fp\1", element)

@@ -1,8 +1,8 @@
 """Launching: how the arguments of a kernel lie in memory, and the call of the driver.
 
-A *frame* is the memory of one launch: the values of the arguments, CUlaunchConfig, the array of pointers to the values, the launch
-attributes. It is made once and reused: a launch is one `struct.pack_into` and one foreign call. Frames are taken from and returned to a
-list, so that threads never share one.
+A *frame* is the memory of one launch: the values of the arguments, CUlaunchConfig, the grid that was asked for, the array of pointers to
+the values, the launch attributes. It is made once and reused: a launch is one `struct.pack_into` and one foreign call. Frames are taken
+from and returned to a list, so that threads never share one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ FORMATS |= {"fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}
 
 Frame = tuple[bytearray, Any, Any]
 
+_GRID = struct.Struct("<3I")
+
 
 def address(at: int) -> Any:
     """A pointer as an argument of a foreign function. ctypes passes what `byref` made as it is: 0.03 us less than a `c_void_p` each."""
@@ -49,6 +51,11 @@ class Packing(NamedTuple):
     format: str
     offsets: tuple[int, ...]
     config: int
+
+    @property
+    def grid(self) -> int:
+        """Where the grid that was asked for lies, for a kernel whose programs are looped over."""
+        return self.config + ctypes.sizeof(libcuda.LaunchConfig)
 
 
 def packing(formats: Sequence[str]) -> Packing:
@@ -83,17 +90,19 @@ def attributes_of(metadata: Any) -> list[tuple[int, tuple[int, ...]]]:
     return found
 
 
-def make_frame(layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: int = 0) -> Frame:
-    """A frame whose kernel takes the values number `passed` of the layout, in that order, and then `maps` tensor maps, for which there is
-    room at its end: (memory, config, pointers to the values)."""
-    config_size = ctypes.sizeof(libcuda.LaunchConfig)
+def make_frame(
+    layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: int = 0, axes: Sequence[int] = ()
+) -> Frame:
+    """A frame whose kernel takes the values number `passed` of the layout, in that order, then `maps` tensor maps, for which there is room
+    at its end, and the sizes of the grid along `axes` (see `loop_programs`): (memory, config, pointers to the values)."""
     attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
-    pointers_at = layout.config + config_size
-    attributes_at = pointers_at + 8 * max(len(passed) + maps, 1)
+    pointers_at = layout.grid + 16
+    attributes_at = pointers_at + 8 * max(len(passed) + maps + len(axes), 1)
     maps_at = attributes_at + attribute_size * len(attributes)
     memory = bytearray(maps_at + TENSOR_MAP_BYTES * maps)
     base = ctypes.addressof((c_char * len(memory)).from_buffer(memory))
     places = [layout.offsets[number] for number in passed] + [maps_at + TENSOR_MAP_BYTES * i for i in range(maps)]
+    places += [layout.grid + 4 * axis for axis in axes]
     struct.pack_into(f"<{len(places)}Q", memory, pointers_at, *(base + at for at in places))
     for i, (identifier, words) in enumerate(attributes):
         struct.pack_into(f"<i4x{len(words)}I", memory, attributes_at + attribute_size * i, identifier, *words)
@@ -101,6 +110,13 @@ def make_frame(layout: Packing, passed: Sequence[int], attributes: Sequence[tupl
     config.attributes = base + attributes_at if attributes else None
     config.count = len(attributes)
     return memory, address(base + layout.config), address(base + pointers_at)
+
+
+def loop_programs(layout: Packing, memory: bytearray, limit: int, x: int, y: int, z: int) -> None:
+    """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` CTAs, which loop over all its programs: the grid goes where
+    the kernel's arguments point."""
+    _GRID.pack_into(memory, layout.grid, x, y, z)
+    _GRID.pack_into(memory, layout.config, min(x * y * z, limit), 1, 1)
 
 
 def bf16_bits(value: float) -> int:
@@ -203,6 +219,9 @@ class GenericLauncher:
         self.descriptors = getattr(metadata, "tma_descriptors", ())
         self.scratch_bytes = getattr(metadata, "global_scratch_size", 0) * metadata.num_ctas
         self.scratch_alignment = getattr(metadata, "global_scratch_align", 1)
+        #: The axes of the grid that the kernel, which loops over its programs, takes as arguments; and how many CTAs run at a time.
+        self.axes = getattr(metadata, "grid_arguments", ())
+        self.limit = driver.resident_ctas(kernel) if self.axes else 0
         self.maps: TensorMaps | None = None
         self.plain: CompiledKernel | None = None
 
@@ -251,12 +270,14 @@ class GenericLauncher:
         try:
             frame = frames.pop()
         except IndexError:
-            frame = make_frame(layout, range(len(formats)), self.attributes, len(maps))
+            frame = make_frame(layout, range(len(formats)), self.attributes, len(maps), self.axes)
         memory, config, pointers = frame
         if maps:
             memory[-TENSOR_MAP_BYTES * len(maps) :] = b"".join(maps)
         try:
             struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
+            if self.limit:
+                loop_programs(layout, memory, self.limit, *grid)
         except struct.error:
             raise ValueError(f"grid of {self.name} must be up to three integers from 0 to 2^32 - 1, not {grid}") from None
         status = self.launch_function(config, self.function, pointers, None)

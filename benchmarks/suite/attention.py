@@ -19,6 +19,7 @@ _FORWARD = [
 ]
 _SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))]
 #: 64 columns: there is room for four warpgroups of 64 rows.
+_NARROW = [*_FORWARD, config("BM BN", (256, 64), 16, 3)]
 _NARROW_SPECIALIZED = [
     config("BM BN", blocks, warps, stages, WS=True)
     for blocks, warps, stages in (((128, 128), 8, 3), ((128, 128), 8, 4), ((256, 64), 16, 3), ((256, 64), 16, 4))
@@ -99,7 +100,7 @@ def forward(device: str, z: int, h: int, s: int, d: int, causal: bool) -> Proble
         constants = {"D": d, "CAUSAL": causal, "WS": False, **cf}
         return [Launch("kernels", "attn_tma_kernel", (s // cf["BM"], z * h), (q, k, v, o, scale, z, h, s), constants)]
 
-    plain = _WIDE if d == 256 else _FORWARD
+    plain = {64: _NARROW, 256: _WIDE}.get(d, _FORWARD)
     specialized = {64: _NARROW_SPECIALIZED, 256: _WIDE_SPECIALIZED}.get(d, _SPECIALIZED)
     return Problem(
         outputs=(o,),

@@ -57,6 +57,8 @@ _PASS_POINTERS_ON = frozenset(
 )
 _ATOMICS = frozenset({"tile.atomic_rmw", "tile.atomic_cas"})
 _MAY_DO_ANYTHING = frozenset({"tile.inline_asm", "tile.extern_call"})
+#: Unit attribute of a loop whose iterations are the programs of a launch, which run in any order.
+PROGRAMS = "tile.programs"
 #: Operations that other accesses may not be moved across; see also `orders`.
 ORDERING = frozenset({"tile.barrier", "tile.gdc_wait", "tile.atomic_poll", "tile.atomic_load", "func.call"})
 

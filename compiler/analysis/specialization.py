@@ -1,14 +1,15 @@
 """Which loops of a kernel can have their copies made by warps of their own, and whether that pays, for `tilegpu-warp-specialize`.
 
-A *site* is an innermost loop whose wgmmas read blocks that tensor descriptors load in it. The producer runs the slice of the kernel that
-computes where those blocks lie, so all of that must be scalars, and nothing in the kernel may write what it loads, nor, in front of the
-loads, wait for others that may.
+A *site* is an innermost loop whose wgmmas read blocks that tensor descriptors load in it. Blocks that are loaded outside and that only
+wgmmas of sites read (the queries of attention) are *held*: the producer loads them too. It runs the slice of the kernel that computes where
+all these blocks lie, so that must be scalars, and nothing in the kernel may write what it loads, nor, in front of the loads, wait for
+others that may.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -22,12 +23,13 @@ from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tile, tilegpu
 
 from .axis_info import element_bytes
-from .loop_slice import GLOBAL_WRITES, LAUNCH_SCALARS, ORDERING, Loop, base_argument, is_cheap
-from .order import Order
+from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
+from .order import Order, loops_around
+from .producer_slice import Slice, Slicer
 from .schedule import ROLES, SLOTS, TURNS, given
 from .staging import stagings
 from .tree import key
-from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
+from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
 
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
 #: Attribute (i32) of a load of a block: the bits of the rank whose CTAs load the same block.
@@ -39,17 +41,14 @@ PRODUCER_WARPS = 4
 REGISTERS = {4: (0, 0), 8: (240, 24), 16: (112, 24)}
 #: Consumer warps -> 32-bit registers of a thread that accumulators and a delayed wgmma's left operand may take.
 _MAX_OPERAND_REGISTERS = {4: 176, 8: 176, 16: 88}
-_WARPS_PER_GROUP, _THREADS_PER_GROUP = 4, 128
-_EXPONENTIALS = frozenset({"math.exp", "math.exp2"})
-#: Cycles in which a multiprocessor does an exponential for each thread of a warpgroup, and the part of the products' time up to which they
-#: are not the limit. Heads of 128 on an H200, two groups: 691 TFLOP/s with turns and 622 without; heads of 64: 455 and 460, four groups
-#: 490 and 478.
-_EXP_CYCLES, _LESS_THAN_PRODUCTS = 8, 0.75
+_WARPS_PER_GROUP = 4
+#: Warpgroups that do without turns. On an H200, two with heads of 128: 723 TFLOP/s, 710 in turns; four with heads of 64: 461, 498 in turns.
+_FREE_GROUPS = 2
 #: Without a word from the user: bytes that an iteration must copy, and 32-bit registers of a thread that its products must fill, for the
 #: handing over to be small beside them. With fewer registers, several CTAs on a multiprocessor serve as well.
-_MIN_BYTES = 16 * 1024
-_MIN_REGISTERS = 64
-_SLOT_ALIGNMENT = 1024
+MIN_BYTES = 16 * 1024
+MIN_REGISTERS = 64
+_SLOT_ALIGNMENT, _MBARRIERS = 1024, 16
 #: Roles that leave no registers for a second CTA have the shared memory of the multiprocessor to themselves: rings for accumulations get
 #: more slots than the `num_stages` asked for, up to these bytes.
 _FULL_RING_BYTES = 193 * 1024
@@ -106,7 +105,7 @@ class Site:
     @property
     def slot_bytes(self) -> int:
         """Bytes of one slot of every ring, with what alignment may cost."""
-        return sum(-(-b.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for g in self.groups for b in g.blocks)
+        return sum(_aligned(b.slot_bytes) for g in self.groups for b in g.blocks)
 
     @property
     def early(self) -> list[Group]:
@@ -123,19 +122,30 @@ class Site:
 
 
 @dataclass
-class Slice:
-    """What the producer needs of the kernel, by `tree.key`: scalar operations, and for each loop or branch that it has to run, the indices
-    of the results (carried values) that it computes there."""
+class Held:
+    """A block that is loaded outside of the sites that read it: the load, the allocation, that one's fence, and the operation next to them
+    behind which no site reads it any more. `in_loop`: it is loaded again and again, into `slots` slots in turn."""
 
-    ops: set[int] = field(default_factory=set)
-    nests: dict[int, set[int]] = field(default_factory=dict)
+    load: ir.Operation
+    alloc: ir.Operation
+    fence: ir.Operation | None
+    last: ir.Operation
+    slot_bytes: int
+    in_loop: bool
+    slots: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a slot, with its mbarriers."""
+        return _aligned(self.slot_bytes) + _MBARRIERS
 
 
 @dataclass
 class Specialization:
-    """The decision for a kernel. `slots` is the length of every ring."""
+    """The decision for a kernel. `slots` is the length of every site's ring."""
 
     sites: list[Site]
+    held: list[Held]
     slice: Slice
     slots: int
 
@@ -159,13 +169,31 @@ def specialization(function: ir.Operation, num_warps: int, num_stages: int, shar
         return None
     loads = [site.loop.ops[b.load] for site in sites for g in site.groups for b in g.blocks]
     order = Order(ops)
-    if not _never_written(loads, ops) or any(order.is_behind(load) for load in loads):
+    if not _may_run_ahead(loads, ops, order):
         return None
-    needed = _Slicer(ops).run(sites)
+    held = [h for h in _held_blocks(ops, sites) if _may_run_ahead([*loads, h.load], ops, order)]
+    around = [site.loop.op for site in sites]
+    needed = Slicer(ops).run(around, [*loads, *(h.load for h in held)])
+    if needed is None and held:
+        held = []
+        needed = Slicer(ops).run(around, loads)
     if needed is None:
         return None
-    slots = _slots(sites, ops, num_stages, shared_limit, _is_exclusive(sites, num_warps))
-    return None if slots < 2 else Specialization(sites, needed, slots)
+    asked, per_slot = _asked(sites, num_stages, _is_exclusive(sites, num_warps)), _bytes_per_slot(sites)
+    scratch = max((scratch_bytes(op) for op in ops if op.name.startswith("tile")), default=0)
+    spans, total = _spans(ops), shared_limit - scratch - _SLOT_ALIGNMENT
+    room, alone = (_room(sites, blocks, spans, total) // per_slot for blocks in (held, []))
+    if min(asked, room) < min(asked, alone):  # The consumers' own buffers share memory with each other.
+        held, room = [], alone
+    slots = min(asked, room) if _scheduled(sites) is None else asked
+    if slots < 2:
+        return None
+    left = _room(sites, held, spans, total) - slots * per_slot
+    for block in held:
+        if block.in_loop and block.bytes <= left:
+            left -= block.bytes
+            block.slots = 2
+    return Specialization(sites, held, needed, slots)
 
 
 def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -197,7 +225,7 @@ def _pays(site: Site) -> bool:
     loads = [p for p, name in enumerate(site.loop.names) if name == _LOAD or (name == "tile.load" and _is_tensor(site.loop.ops[p]))]
     if len(loads) != sum(len(g.blocks) for g in site.groups):
         return False
-    return site.slot_bytes >= _MIN_BYTES and _product_registers(site) >= _MIN_REGISTERS
+    return site.slot_bytes >= MIN_BYTES and _product_registers(site) >= MIN_REGISTERS
 
 
 def _product_registers(site: Site) -> int:
@@ -215,27 +243,49 @@ def _is_tensor(op: ir.Operation) -> bool:
     return isinstance(op.results[0].type, ir.RankedTensorType)
 
 
-def _slots(sites: list[Site], ops: list[ir.Operation], num_stages: int, shared_limit: int, exclusive: bool) -> int:
-    """Return how many slots the rings have: as the schedule says, else for how many there is room beside all else that the kernel may hold
-    in shared memory."""
-    scheduled = [n for site in sites if (n := given(site.loop.op, SLOTS)) is not None]
-    if scheduled:
-        return max(scheduled)
-    staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks}
-    other = _other_bytes(ops, staged)
-    scratch = max((scratch_bytes(op) for op in ops if op.name.startswith("tile")), default=0)
-    rings = {site.rings(): site for site in sites}
-    per_slot = sum(site.slot_bytes + 16 * len(site.groups) for site in rings.values())
+def _asked(sites: list[Site], num_stages: int, exclusive: bool) -> int:
+    """Return how many slots the rings are to have: as the schedule says, or the user, or as many as make sense."""
+    scheduled = _scheduled(sites)
+    if scheduled is not None:
+        return scheduled
     requests = [ir.IntegerAttr(s.loop.op.attributes["tile.num_stages"]).value for s in sites if "tile.num_stages" in s.loop.op.attributes]
     asked = max(requests, default=num_stages)
     if exclusive and all(site.in_flight for site in sites):
-        asked = max(asked, _FULL_RING_BYTES // per_slot)
-    return min(asked, (shared_limit - other - scratch - _SLOT_ALIGNMENT) // per_slot)
+        asked = max(asked, _FULL_RING_BYTES // _bytes_per_slot(sites))
+    return asked
 
 
-def _other_bytes(ops: list[ir.Operation], staged: set[int]) -> int:
-    """Return the bytes that buffers other than the rings, and the staging of stores, take at most at any one time: what is read in loops
-    only is free again behind them (see `tilegpu-allocate-shared`)."""
+def _scheduled(sites: list[Site]) -> int | None:
+    """Return how many slots the schedule says."""
+    return max((n for site in sites if (n := given(site.loop.op, SLOTS)) is not None), default=None)
+
+
+def _bytes_per_slot(sites: list[Site]) -> int:
+    rings = {site.rings(): site for site in sites}
+    return sum(site.slot_bytes + _MBARRIERS * len(site.groups) for site in rings.values())
+
+
+@dataclass
+class _Span:
+    """Bytes of shared memory that are taken between two positions among a kernel's operations; `alloc` is the buffer's allocation."""
+
+    start: int
+    end: int
+    bytes: int
+    alloc: int | None
+
+
+def _room(sites: list[Site], held: list[Held], spans: list[_Span], total: int) -> int:
+    """Return the bytes of `total` that are left for the sites' rings beside all else that the kernel may hold in shared memory."""
+    staged = {key(site.loop.ops[b.alloc]) for site in sites for g in site.groups for b in g.blocks} | {key(h.alloc) for h in held}
+    others = [span for span in spans if span.alloc not in staged]
+    most = max((sum(o.bytes for o in others if o.start <= span.start <= o.end) for span in others), default=0)
+    return total - most - sum(h.bytes for h in held)
+
+
+def _spans(ops: list[ir.Operation]) -> list[_Span]:
+    """Return what buffers, and the staging of stores, take at least: what is read in loops only is free again behind them (see
+    `tilegpu-allocate-shared`)."""
     last = {key(op): i + sum(1 for _ in _walk(op)) for i, op in enumerate(ops) if op.name in ("scf.for", "scf.while")}
 
     def end_of_loop(op: ir.Operation) -> int | None:
@@ -246,16 +296,17 @@ def _other_bytes(ops: list[ir.Operation], staged: set[int]) -> int:
             op = op.parent.operation
         return found
 
-    spans: list[tuple[int, int, int]] = []
+    spans: list[_Span] = []
     for i, op in enumerate(ops):
-        in_loop = end_of_loop(op) is not None
-        if op.name == "tilegpu.local_alloc" and key(op) not in staged:
+        if op.name == "tilegpu.local_alloc":
             ends = [end_of_loop(user) for user in _users(op.results[0])]
-            known = not in_loop and None not in ends
-            spans.append((i if known else 0, max(ends, default=i) if known else len(ops), buffer_bytes(op.results[0].type)))
+            known = None not in ends and end_of_loop(op) is None
+            end = max(ends, default=i) if known else len(ops)
+            spans.append(_Span(i if known else 0, end, buffer_bytes(op.results[0].type), key(op)))
         elif op.name in ("tile.descriptor_store", "tile.descriptor_reduce"):
-            spans.append((0, len(ops), _least_staging(op)) if in_loop else (i, i, _least_staging(op)))
-    return max((sum(size for start, end, size in spans if start <= at <= end) for at, _, _ in spans), default=0)
+            in_loop = end_of_loop(op) is not None
+            spans.append(_Span(0 if in_loop else i, len(ops) if in_loop else i, _least_staging(op), None))
+    return spans
 
 
 def _users(buffer: ir.Value) -> list[ir.Operation]:
@@ -271,6 +322,14 @@ def _least_staging(store: ir.Operation) -> int:
     recipe = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[descriptor.arg_number])["tile.descriptor"]
     plans = stagings(value.type, 8 * element_bytes(tile.desc_info(descriptor.type)[1]))
     return plans[0 if "reads_back" in recipe else -1].bytes
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT
+
+
+def _may_run_ahead(loads: list[ir.Operation], ops: list[ir.Operation], order: Order) -> bool:
+    return _never_written(loads, ops) and not any(order.is_behind(load) for load in loads)
 
 
 def _never_written(loads: list[ir.Operation], ops: list[ir.Operation]) -> bool:
@@ -337,11 +396,11 @@ def _block(loop: Loop, position: int, unused: list[int]) -> tuple[Block, tuple[i
     """Return a load as a block, with the positions of the first and the last wgmma that reads it; None unless only wgmmas read it, from a
     buffer as TMA writes it."""
     load = loop.ops[position]
-    shape, element, layout = tile.desc_info(load.operands[0].type)
+    element = tile.desc_info(load.operands[0].type)[1]
     alloc = None
     for use in load.results[0].uses:
         user = use.owner.operation
-        if user.name == "tilegpu.local_alloc" and alloc is None and user.results[0].type == tilegpu.buffer_type(shape, element, layout):
+        if alloc is None and _is_buffer_of(load, user):
             alloc = loop.definition(user.results[0])
         elif is_cheap(user.name) and not any(True for r in user.results for _ in r.uses) and loop.definition(user.results[0]) is not None:
             unused.append(loop.definition(user.results[0]))
@@ -357,6 +416,43 @@ def _block(loop: Loop, position: int, unused: list[int]) -> tuple[Block, tuple[i
     size = shared.allocation_elements() * element_bytes(element)
     block = Block(position, alloc, fence, min(users), shared, element, size, multicast_of(load, shared))
     return block, (min(readers), max(readers))
+
+
+def _is_buffer_of(load: ir.Operation, op: ir.Operation) -> bool:
+    """Whether an operation puts a loaded block into a buffer as TMA writes it."""
+    shape, element, layout = tile.desc_info(load.operands[0].type)
+    return op.name == "tilegpu.local_alloc" and op.results[0].type == tilegpu.buffer_type(shape, element, layout)
+
+
+def _held_blocks(ops: list[ir.Operation], sites: list[Site]) -> list[Held]:
+    """Return the loads outside of sites whose blocks only wgmmas of sites read."""
+    bodies = {key(site.loop.op) for site in sites}
+    out = []
+    for op in ops:
+        if op.name != _LOAD or key(op.parent.operation) in bodies or not _inside_structured(op):
+            continue
+        users = [use.owner.operation for use in op.results[0].uses]
+        if len(users) != 1 or not _is_buffer_of(op, users[0]) or users[0].block != op.block:
+            continue
+        (alloc,) = users
+        readers = _users(alloc.results[0])
+        if not readers or any(r.name != _WGMMA or key(r.parent.operation) not in bodies for r in readers):
+            continue
+        block = [o.operation for o in op.block.operations]
+        at = {key(o): i for i, o in enumerate(block)}
+        last = max(_position_among(at, r) for r in readers)
+        following = block[at[key(alloc)] + 1]
+        fence = following if following.name == "tilegpu.fence_async" else None
+        size = buffer_bytes(alloc.results[0].type)
+        out.append(Held(op, alloc, fence, block[last], size, bool(loops_around(op))))
+    return out
+
+
+def _position_among(positions: dict[int, int], op: ir.Operation) -> int:
+    """Return the position of the operation, of those that are given, which holds another one."""
+    while key(op) not in positions:
+        op = op.parent.operation
+    return positions[key(op)]
 
 
 def multicast_of(load: ir.Operation, shared: SharedLayout) -> int:
@@ -393,25 +489,12 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
 
 def _turns(loop: Loop, num_warps: int) -> int:
     """Return how many warpgroups take turns at the tensor cores, 0 where each issues its products at any time. In turns one group works on
-    its results while another's products run. Two groups do without where exponentials take as long as products, so that these are the
-    limit, and where masks make iterations differ."""
+    its results while another's products run; two find that order by themselves."""
     groups = num_warps // _WARPS_PER_GROUP
     scheduled = given(loop.op, TURNS)
     if scheduled is not None:
         return scheduled
-    if groups > 2:
-        return groups
-    exponentials = sum(_EXP_CYCLES * registers(o.results[0].type) for o in loop.ops if o.name in _EXPONENTIALS and _is_tensor(o))
-    products = sum(_product_cycles(loop.ops[p]) for p in issues(loop))
-    masked = any(o.name == "arith.select" and _is_tensor(o) for o in loop.ops)
-    return groups if groups == 2 and not masked and exponentials < _LESS_THAN_PRODUCTS * products else 0
-
-
-def _product_cycles(wgmma: ir.Operation) -> float:
-    """The cycles of a multiprocessor's tensor cores for one warpgroup's part of a wgmma: 1,024 products of 32 bits each, and more of
-    smaller ones."""
-    shape, element, *_ = tilegpu.buffer_info(wgmma.operands[1].type)
-    return registers(wgmma.results[0].type) * _THREADS_PER_GROUP * shape[0] * element.width / (32 * 1024)
+    return groups if groups > _FREE_GROUPS else 0
 
 
 def _ahead(loop: Loop) -> set[int] | None:
@@ -452,76 +535,3 @@ def wait_behind(site: Site, group: Group) -> int:
 def first_wait(site: Site) -> int:
     """Return the position of the first wait for wgmmas in the body of a site."""
     return min(w for p in issues(site.loop) if (w := _wait_of(site.loop, p)) is not None)
-
-
-# The producer's slice
-
-
-class _Slicer:
-    """Collects what scalars depend on, backwards through loops and branches."""
-
-    def __init__(self, ops: list[ir.Operation]):
-        self.slice = Slice()
-        self.pending: list[ir.Value] = []
-        self.written = {base_argument(op.operands[0]) for op in ops if op.name in GLOBAL_WRITES}
-
-    def run(self, sites: list[Site]) -> Slice | None:
-        """Return what the loads of `sites` need, or None if that is more than scalars."""
-        for site in sites:
-            op = site.loop.op
-            while op.name != "func.func":
-                self._nest(op)
-                op = op.parent.operation
-            for group in site.groups:
-                for block in group.blocks:
-                    self.pending += site.loop.ops[block.load].operands
-        while self.pending:
-            if not self._need(self.pending.pop()):
-                return None
-        return self.slice
-
-    def _nest(self, op: ir.Operation) -> set[int]:
-        """Have a loop or branch run; return the indices of what it computes so far."""
-        found = self.slice.nests.get(key(op))
-        if found is None:
-            found = self.slice.nests[key(op)] = set()
-            self.pending += list(op.operands)[: 3 if op.name == "scf.for" else 1]
-        return found
-
-    def _need(self, value: ir.Value) -> bool:
-        owner = value.owner
-        if isinstance(value.type, ir.RankedTensorType):
-            return False
-        if isinstance(owner, ir.Block):
-            op = owner.owner.operation
-            if op.name == "func.func":
-                return True
-            if op.name != "scf.for":
-                return False
-            return value.arg_number == 0 or self._result(op, value.arg_number - 1)
-        op = owner.operation
-        if op.name in ("scf.for", "scf.if"):
-            return self._result(op, value.result_number)
-        if key(op) not in self.slice.ops:
-            if not (is_cheap(op.name) or op.name in LAUNCH_SCALARS or self._is_constant_load(op)):
-                return False
-            self.slice.ops.add(key(op))
-            self.pending += op.operands
-        return True
-
-    def _result(self, op: ir.Operation, index: int) -> bool:
-        known = self._nest(op)
-        if index not in known:
-            known.add(index)
-            if op.name == "scf.for":
-                self.pending.append(op.operands[3 + index])
-            blocks = [block for region in op.regions for block in region.blocks]
-            self.pending += [block.operations[len(block.operations) - 1].operation.operands[index] for block in blocks]
-        return True
-
-    def _is_constant_load(self, op: ir.Operation) -> bool:
-        """Whether an operation loads a scalar that the kernel does not write."""
-        if op.name != "tile.load" or "is_volatile" in op.attributes:
-            return False
-        base = base_argument(op.operands[0])
-        return not _is_any_unknown(self.written | {base}) and base not in self.written

@@ -12,6 +12,7 @@ from tilewright.compiler import named_barriers
 from .asm import inline_asm
 from .context import LoweringContext, Role
 from .registry import rule
+from .sync import elect
 
 
 @rule("tilegpu.warp_specialize")
@@ -37,8 +38,7 @@ def warp_specialize(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
             _set_registers(ctx, registers[number], max(registers))
             if role.alone:
                 body = ctx.new_block()
-                first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.thread_id, ctx.i32(0)), ctx.types.icmp("eq"))
-                ctx.cond_branch(first, body, after)
+                ctx.cond_branch(elect(ctx), body, after)
                 ctx.enter(body)
             ctx.lower_block(region.blocks[0], captures)
             ctx.branch(after)

@@ -97,10 +97,15 @@ def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | No
     predicate = ctx.value(op.operands[index]) if len(op.operands) > index else None
     if ctx.role is not None and ctx.role.alone:
         return predicate
+    return access.both(ctx, elect(ctx), predicate)
+
+
+def elect(ctx: LoweringContext) -> ir.Value:
+    """i1: whether this is the thread that the hardware elects out of the first warp of the CTA or role; whole warps must get here."""
     is_first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(0)), ctx.types.icmp("eq"))
     leads = inline_asm(ctx, ELECT, "=r", (), ctx.types.i32)
     leads = ctx.emit("llvm.icmp", ctx.types.i1, (leads, ctx.i32(0)), ctx.types.icmp("ne"))
-    return access.both(ctx, access.both(ctx, is_first, leads), predicate)
+    return access.both(ctx, is_first, leads)
 
 
 @rule("tilegpu.mbarrier_expect")

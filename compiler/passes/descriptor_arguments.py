@@ -1,4 +1,4 @@
-"""Tensor descriptors as arguments of a kernel, made by the host: how passes add them."""
+"""Arguments that passes add to a kernel: tensor descriptors, which the host makes, and others."""
 
 from __future__ import annotations
 
@@ -77,6 +77,20 @@ def _is_expression(text: str, known: set[str]) -> bool:
     return all(isinstance(node, accepted) and (not isinstance(node, ast.Name) or node.id in known) for node in ast.walk(tree))
 
 
+def add_argument(function: ir.Operation, type_: ir.Type, attributes: Mapping[str, ir.Attribute], loc: ir.Location) -> ir.Value:
+    """Give a kernel one more argument, with these attributes, and return it."""
+    context = function.context
+    block = function.regions[0].blocks[0]
+    argument = block.add_argument(type_, loc)
+    types = [a.type for a in block.arguments]
+    of_arguments = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    of_arguments += [ir.DictAttr.get({}, context)] * (len(types) - 1 - len(of_arguments))
+    of_arguments.append(ir.DictAttr.get(dict(attributes), context))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(of_arguments, context)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], context))
+    return argument
+
+
 def add_descriptor(function: ir.Operation, type_: ir.Type, recipe: Mapping[str, ir.Attribute], loc: ir.Location) -> ir.Value:
     """Give a kernel one more argument, of the descriptor type `type_`, with the attribute `tile.descriptor`, and return it.
 
@@ -85,13 +99,4 @@ def add_descriptor(function: ir.Operation, type_: ir.Type, recipe: Mapping[str, 
     `stores` if not only loads use it, `reads_back` if the kernel also loads what it stores there, and `conditions`, without which
     the kernel must not be launched.
     """
-    context = function.context
-    block = function.regions[0].blocks[0]
-    argument = block.add_argument(type_, loc)
-    types = [a.type for a in block.arguments]
-    attributes = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-    attributes += [ir.DictAttr.get({}, context)] * (len(types) - 1 - len(attributes))
-    attributes.append(ir.DictAttr.get({"tile.descriptor": ir.DictAttr.get(dict(recipe), context)}, context))
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, context)
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], context))
-    return argument
+    return add_argument(function, type_, {"tile.descriptor": ir.DictAttr.get(dict(recipe), function.context)}, loc)

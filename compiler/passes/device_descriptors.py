@@ -22,7 +22,7 @@ from tilewright.compiler.layouts.descriptors import tma_layout
 from tilewright.dialects import tile
 
 from .building import Builder, collect, i32_attr, is_public, walk
-from .descriptor_arguments import FLOATS, told_element
+from .descriptor_arguments import FLOATS, add_argument, told_element
 from .host_descriptors import recipe_of
 from .registry import register
 
@@ -127,12 +127,5 @@ def _writes(loop: ir.Operation) -> bool:
 
 def _add_scratch(function: ir.Operation, size: int) -> None:
     """Give a kernel the argument that is its scratch memory."""
-    context = function.context
-    block = function.regions[0].blocks[0]
-    block.add_argument(tile.ptr_type(ir.IntegerType.get_signless(8, context)), function.location)
-    types = [a.type for a in block.arguments]
-    attributes = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-    attributes += [ir.DictAttr.get({}, context)] * (len(types) - 1 - len(attributes))
-    attributes.append(ir.DictAttr.get({SCRATCH: i32_attr(size, context)}, context))
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, context)
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [], context))
+    scratch = tile.ptr_type(ir.IntegerType.get_signless(8, function.context))
+    add_argument(function, scratch, {SCRATCH: i32_attr(size, function.context)}, function.location)

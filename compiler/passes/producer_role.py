@@ -2,7 +2,8 @@
 
 Before: the operations of the kernel still stand where they were; the slice says what of them the producer needs.
 After: that is repeated in the region, one thread's code. Each group of blocks waits for its slot to be empty and is copied into it, in the
-order in which consumers want them: the blocks of a delayed wgmma follow those of the next iteration's other wgmmas.
+order in which consumers want them: the blocks of a delayed wgmma follow those of the next iteration's other wgmmas. Held blocks are copied
+where the kernel loads them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tilewright.compiler.analysis.tree import key
 
 from .building import Builder, Values, i32_attr
 from .lower_tma import block_bytes, issue_load
-from .rings import SGT, SLT, Place, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
+from .rings import SGT, SLT, Place, Ring, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
 
 
 def produce(ops: list[ir.Operation], build: Builder, plan: Specialization, rings: Rings) -> None:
@@ -36,6 +37,7 @@ class _Producer:
         self.slice = plan.slice
         self.rings = rings
         self.sites = {key(site.loop.op): site for site in plan.sites}
+        self.held = {key(block.load) for block in plan.held}
 
     def block(self, ops: list[ir.Operation], build: Builder, values: Values, places: list[Place]) -> list[Place]:
         """Repeat what the producer needs of `ops`; return the places in the rings after it."""
@@ -44,6 +46,11 @@ class _Producer:
                 places = self._for(op, build, values, places) if op.name == "scf.for" else self._if(op, build, values, places)
             elif key(op) in self.slice.ops:
                 build.clone(op, values)
+            elif key(op) in self.held:
+                number = self.rings.index(op)
+                ring, place = self.rings.all[number], places[number]
+                self._fill(build, ring, 0, place, [(op, 0)], values)
+                places = [p.next(build, ring.slots) if i == number else p for i, p in enumerate(places)]
         return places
 
     def _for(self, op: ir.Operation, build: Builder, values: Values, places: list[Place]) -> list[Place]:
@@ -93,16 +100,18 @@ class _Producer:
         """Copy the blocks of some groups for one iteration into the ring's slot."""
         ring = self.rings.all[self.rings.index(site.loop.op)]
         for group in groups:
-            number = site.number(group)
-            loads = [site.loop.ops[block.load] for block in group.blocks]
+            self._fill(build, ring, site.number(group), place, [(site.loop.ops[b.load], b.multicast) for b in group.blocks], values)
+
+    def _fill(self, build: Builder, ring: Ring, number: int, place: Place, loads: list[tuple[ir.Operation, int]], values: Values) -> None:
+        """Fill a slot of the group of this number of a ring, when it is empty; `loads` of its blocks, with the CTAs that share them."""
+        if ring.empty:
             build.op("tilegpu.mbarrier_wait", [], [mbarrier_slot(build, ring.empty[number], place.slot), place.parity])
-            mbarrier = mbarrier_slot(build, ring.full[number], place.slot)
-            size = sum(block_bytes(load.operands[0]) for load in loads)
-            build.op("tilegpu.mbarrier_expect", [], [mbarrier], {"bytes": i32_attr(size, build.loc.context)})
-            for block, load, buffer in zip(group.blocks, loads, ring.buffers[number], strict=True):
-                operands = [values.get(v, v) for v in load.operands]
-                slot = buffer_slot(build, buffer, place.slot)
-                issue_load(build, load, operands, slot, mbarrier, multicast=block.multicast)
+        mbarrier = mbarrier_slot(build, ring.full[number], place.slot)
+        size = sum(block_bytes(load.operands[0]) for load, _ in loads)
+        build.op("tilegpu.mbarrier_expect", [], [mbarrier], {"bytes": i32_attr(size, build.loc.context)})
+        for (load, multicast), buffer in zip(loads, ring.buffers[number], strict=True):
+            operands = [values.get(v, v) for v in load.operands]
+            issue_load(build, load, operands, buffer_slot(build, buffer, place.slot), mbarrier, multicast=multicast)
 
     def _copy_late(self, build: Builder, condition: ir.Value, site: Site, late: _Late, carried: list[ir.Value]) -> None:
         """Copy the blocks of delayed wgmmas for the iteration before, where `condition` says that there was one."""

@@ -20,7 +20,8 @@ EQ, SLT, SGT, SGE = 0, 2, 4, 5
 @dataclass
 class Ring:
     """The rings of one site: for each of its groups the buffers of the blocks, and for each slot an mbarrier that says that they are full
-    and one that says that they are empty. All have `slots` slots and move on together."""
+    and one that says that they are empty. All have `slots` slots and move on together. That of a held block is one of one group; it has no
+    `empty` if it is filled only once."""
 
     slots: int
     buffers: list[list[ir.Value]]
@@ -46,14 +47,14 @@ class Place:
 
 @dataclass
 class Rings:
-    """The rings of a kernel; `of_site` finds that of a site by the `tree.key` of its loop."""
+    """The rings of a kernel; `of` finds that of a site by the `tree.key` of its loop, that of a held block by that of its load."""
 
     all: list[Ring] = field(default_factory=list)
-    of_site: dict[int, Ring] = field(default_factory=dict)
+    of: dict[int, Ring] = field(default_factory=dict)
 
-    def index(self, loop: ir.Operation) -> int:
-        """Return the number of the ring of the site whose loop this is."""
-        ring = self.of_site[key(loop)]
+    def index(self, op: ir.Operation) -> int:
+        """Return the number of the ring of a site's loop or of the load of a held block."""
+        ring = self.of[key(op)]
         return next(i for i, other in enumerate(self.all) if other is ring)
 
     def start(self, build: Builder, parity: int) -> list[Place]:

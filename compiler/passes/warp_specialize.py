@@ -11,6 +11,9 @@ both roles need:
         wait for the wgmmas                        tma_load into the slot, which counts on `full`
         arrive at `empty` of the slot
 
+A block that is loaded outside of these loops, and that only their wgmmas read, is copied by the producer as well, into a ring of its own:
+the consumers wait for it where it was loaded, and release it behind the last loop that reads it.
+
 Blocks that the same wgmmas read share a `full` and an `empty` mbarrier for each slot; one thread of each consumer warpgroup arrives. Both
 roles carry the number of the slot and the parity of its phase through all loops, so the producer runs ahead into the next tile of a
 persistent kernel. Consumers meet at barriers of their own only where their own exchange asks for one.
@@ -28,14 +31,14 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import LAUNCH_SCALARS, is_cheap
-from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Site, Specialization, specialization
+from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Held, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
 from tilewright.compiler.layouts.descriptors import MAX_BOX
 
 from .building import Builder, collect, i32_array, i32_attr, is_public, walk
 from .consumer_role import consume
-from .lower_tma import mbarrier_type
+from .lower_tma import described_buffer, mbarrier_type
 from .producer_role import produce
 from .registry import register
 from .rings import Ring, Rings
@@ -108,7 +111,7 @@ class _Partition:
         for op in own:
             consumer.append(op)
         Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
-        consume(consumer, self.plan.sites, rings)
+        consume(consumer, self.plan, rings)
 
     @property
     def is_multicast(self) -> bool:
@@ -163,7 +166,10 @@ class _Partition:
             if shape not in made:
                 made[shape] = self._ring(build, site)
                 rings.all.append(made[shape])
-            rings.of_site[key(site.loop.op)] = made[shape]
+            rings.of[key(site.loop.op)] = made[shape]
+        for block in self.plan.held:
+            rings.of[key(block.load)] = ring = self._held_ring(build, block)
+            rings.all.append(ring)
         build.op("tilegpu.fence_async", [], [])
         if self.is_multicast:
             # All CTAs have made their mbarriers before one writes to another.
@@ -174,11 +180,16 @@ class _Partition:
     def _ring(self, build: Builder, site: Site) -> Ring:
         slots = self.plan.slots
         buffers = [[build.value("tilegpu.local_alloc", buffer_type(b.shared, b.element, slots), []) for b in g.blocks] for g in site.groups]
-        full = [self._mbarriers(build, 1) for _ in site.groups]
-        empty = [self._mbarriers(build, (self.num_warps // _WARPS_PER_GROUP) << g.ctas.bit_count()) for g in site.groups]
+        full = [self._mbarriers(build, slots, 1) for _ in site.groups]
+        empty = [self._mbarriers(build, slots, (self.num_warps // _WARPS_PER_GROUP) << g.ctas.bit_count()) for g in site.groups]
         return Ring(slots, buffers, full, empty)
 
-    def _mbarriers(self, build: Builder, arrivals: int) -> ir.Value:
-        ring = build.value("tilegpu.local_alloc", mbarrier_type(self.context, self.plan.slots), [])
+    def _held_ring(self, build: Builder, block: Held) -> Ring:
+        buffer = build.value("tilegpu.local_alloc", described_buffer(block.load.operands[0], block.slots), [])
+        empty = [self._mbarriers(build, block.slots, self.num_warps // _WARPS_PER_GROUP)] if block.in_loop else []
+        return Ring(block.slots, [[buffer]], [self._mbarriers(build, block.slots, 1)], empty)
+
+    def _mbarriers(self, build: Builder, slots: int, arrivals: int) -> ir.Value:
+        ring = build.value("tilegpu.local_alloc", mbarrier_type(self.context, slots), [])
         build.op("tilegpu.mbarrier_init", [], [ring], {"count": i32_attr(arrivals, self.context)})
         return ring

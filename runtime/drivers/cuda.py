@@ -168,6 +168,12 @@ class CudaDriver(GPUDriver):
 
         return GenericLauncher(kernel, self)
 
+    def resident_ctas(self, kernel: Any) -> int:
+        """How many CTAs of a loaded kernel the current device runs at a time."""
+        threads, device = 32 * kernel.metadata.num_warps, self.get_current_device()
+        each = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.function, threads, kernel.metadata.shared)
+        return max(1, each) * _attribute("MULTIPROCESSOR_COUNT", device)
+
     def is_accessible(self, pointer: int) -> bool:
         """Whether a kernel may use an address that is not known to be a GPU's: that of pinned or managed memory."""
         return libcuda.is_accessible(pointer)

@@ -19,6 +19,8 @@ from tilewright.dialects import context
 from tilewright.runtime.tensor_maps import TensorMapError, TensorMaps
 
 WARPGROUP = 128
+#: CTAs that run at a time, for kernels that loop over programs.
+_RESIDENT = 2
 
 
 def passes_of(
@@ -68,10 +70,14 @@ def run_kernel(
         simulator.grid = (*grid, 1, 1)[:3]
         size = tensor_maps.scratch_bytes(module.operation) * parsed.num_ctas * int(np.prod(grid))
         scratch = [np.zeros(size, np.uint8)] if size else []
-        for z, y, x in np.ndindex(*(*grid, 1, 1)[2::-1]):
+        axes = tensor_maps.grid_axes(module.operation)
+        sizes = [simulator.grid[axis] for axis in axes]
+        if axes:
+            simulator.grid = (min(_RESIDENT, int(np.prod(grid))), 1, 1)
+        for z, y, x in np.ndindex(*simulator.grid[::-1]):
             simulator.program = (x, y, z)
             try:
-                simulator.launch(kernel.__name__, *arguments.values(), *scratch, maps=lambda values: list(maps.of(values)))
+                simulator.launch(kernel.__name__, *arguments.values(), *scratch, maps=lambda values: list(maps.of(values)), grid=sizes)
             except TensorMapError:
                 return run_kernel(kernel, grid, arguments, constants, types, seed, **{**options, "tma": False})
     return bool(maps.descriptors)

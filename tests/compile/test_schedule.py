@@ -14,7 +14,8 @@ from tilewright.compiler.opt import main
 from tilewright.errors import CompilationError
 
 TARGET = GPUTarget("cuda", 90, 32)
-OPTIONS = {"num_warps": 8, "num_stages": 2}
+#: With a CTA for each program there is room for a third slot.
+OPTIONS = {"num_warps": 8, "num_stages": 2, "persistent": False}
 
 
 def made(source: ASTSource | str, **options) -> CompiledKernel:
@@ -36,7 +37,7 @@ def schedule(plain, tmp_path_factory) -> str:
     """The text of its schedule."""
     folder = tmp_path_factory.mktemp("schedule")
     (folder / "attention.ttir").write_text(plain.asm["ttir"])
-    options = [f"--option={name}={value}" for name, value in OPTIONS.items()]
+    options = [f"--option={name}={value}".lower() for name, value in OPTIONS.items()]
     main([str(folder / "attention.ttir"), "--target=cuda:90", "--emit=schedule", *options, "-o", str(folder / "out.ttgir")])
     return (folder / "out.ttgir").read_text()
 

@@ -196,8 +196,7 @@ def test_attention_is_made_of_roles(d, block, causal):
     kernel, ptx = compiled(attention, QKV, constants, num_warps=8, num_stages=2)
     assert_specialized(kernel, ptx)
     loop = loop_of(ptx)
-    turns = ["sync", "arrive"] if d == 128 and not causal else []
-    assert re.findall(r"barrier\.(\w+)\.aligned", loop) == turns, "turns where products are the limit, and none is masked"
+    assert not re.findall(r"barrier\.(\w+)\.aligned", loop), "two warpgroups do not take turns"
     assert "bar.sync" not in loop and loop.count("mbarrier.try_wait.parity") == 2 and loop.count("mbarrier.arrive") == 2
     products = [m.start() for m in re.finditer(rf"wgmma.mma_async.sync.aligned.m64n(?:{d}|{block})k16", loop)]
     assert len(products) == d // 16 + block // 16
@@ -205,6 +204,7 @@ def test_attention_is_made_of_roles(d, block, causal):
     assert wait_all < products[0] < products[-1] < wait_first, "both products are issued before the wait for the first one"
     assert loop.index("ex2.approx") < wait_all, "the later product runs beside the exponentials"
     assert ptx.count("wgmma.mma_async") == 2 * len(products), "one more of each, in front of the loop and behind it"
+    assert not re.findall(r"bar\.sync\s+\S+, \d+;", ptx), "consumers do not meet: the producer loads the queries, too"
 
 
 def test_masks_are_in_one_branch_only():

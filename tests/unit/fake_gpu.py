@@ -74,6 +74,9 @@ class FakeDriver(GPUDriver):
     def is_accessible(self, pointer: int) -> bool:
         return pointer >= 4096
 
+    def resident_ctas(self, kernel: CompiledKernel) -> int:
+        return 264
+
     def launcher_cls(self, kernel: CompiledKernel) -> GenericLauncher:
         self.kernels[kernel.function] = kernel
         return GenericLauncher(kernel, self)
@@ -98,8 +101,9 @@ class FakeDriver(GPUDriver):
         kernel = self.kernels[ctypes.addressof(function._obj)]
         kinds = [kernel.src.signature[name] for name in kernel.src.fn.arg_names]
         leaves = leaf_kinds(tuple(kinds)) + ["*"] * bool(getattr(kernel.metadata, "global_scratch_size", 0))
-        descriptors = getattr(kernel.metadata, "tma_descriptors", ())
-        table = (ctypes.c_void_p * (len(leaves) + len(descriptors))).from_address(ctypes.addressof(pointers._obj))
+        behind_maps = len(leaves) + len(getattr(kernel.metadata, "tma_descriptors", ()))
+        axes = len(getattr(kernel.metadata, "grid_arguments", ()))
+        table = (ctypes.c_void_p * (behind_maps + axes)).from_address(ctypes.addressof(pointers._obj))
         values = []
         for kind, at in zip(leaves, table):
             code = "Q" if kind.startswith("*") else FORMATS[kind]
@@ -108,7 +112,8 @@ class FakeDriver(GPUDriver):
         self.launches.append(
             {
                 "values": values,
-                "maps": [ctypes.string_at(at, 128) for at in table[len(leaves) :]],
+                "maps": [ctypes.string_at(at, 128) for at in table[len(leaves) : behind_maps]],
+                "programs": tuple(struct.unpack("<I", ctypes.string_at(at, 4))[0] for at in table[behind_maps:]),
                 "grid": tuple(c.grid),
                 "block": tuple(c.block),
                 "shared": c.shared,
@@ -130,9 +135,9 @@ def leaf_kinds(kind: Any) -> list[str]:
     return [] if kind == "constexpr" else [kind]
 
 
-def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None, scratch: int = 0) -> Any:
-    """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take tensor maps for `descriptors`, and so many
-    bytes of `scratch` memory for each CTA."""
+def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None, scratch: int = 0, axes: tuple[int, ...] = ()) -> Any:
+    """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take so many bytes of `scratch` memory
+    for each CTA, tensor maps for `descriptors`, and the sizes of `axes` of the grid."""
 
     def compile(src: Any, target: Any = None, options: dict[str, Any] | None = None) -> CompiledKernel:
         from tilewright.compiler.backends import make_backend
@@ -141,7 +146,7 @@ def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
         metadata["tma_descriptors"] = descriptors if descriptors and parsed.tma else []
-        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128}
+        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128, "grid_arguments": list(axes)}
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

@@ -17,6 +17,7 @@ from tilewright.runtime.drivers import cuda, libcuda
 from tilewright.runtime.jit import jit
 
 DEVICE_ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448}
+DEVICE_ATTRIBUTES["MULTIPROCESSOR_COUNT"] = 132
 FUNCTION_ATTRIBUTES = {
     "NUM_REGS": 40,
     "LOCAL_SIZE_BYTES": 8,
@@ -58,6 +59,8 @@ class FakeBindings:
         return status
 
     def answer(self, name: str, args: tuple) -> tuple:
+        if name == "cuOccupancyMaxActiveBlocksPerMultiprocessor":
+            return 0, 65536 // (64 * args[1])
         if name == "cuDeviceGetCount":
             return 0, 2
         if name in ("cuDeviceGet", "cuDeviceGetAttribute", "cuFuncGetAttribute"):
@@ -238,6 +241,13 @@ def test_an_error_that_the_bindings_do_not_know(lib):
 
 def test_is_accessible(lib):
     assert libcuda.is_accessible(8192) and not libcuda.is_accessible(16)
+
+
+def test_how_many_ctas_run_at_a_time(active):
+    kernel = SimpleNamespace(function=7, metadata=SimpleNamespace(num_warps=8, shared=4096))
+    assert cuda.CudaDriver().resident_ctas(kernel) == 4 * 132
+    kernel.metadata.num_warps = 64
+    assert cuda.CudaDriver().resident_ctas(kernel) == 132
 
 
 def test_device_properties(lib):

@@ -81,6 +81,21 @@ def test_memory_that_a_kernel_works_in(gpu, monkeypatch):
         kernel[(1,)](*tensors(), 16, B=64, num_ctas=2)
 
 
+def test_kernels_that_loop_over_programs(gpu, monkeypatch):
+    """As many CTAs are launched as run at a time; the grid that was asked for is passed behind the arguments."""
+    monkeypatch.setattr(jit_module, "compile", fake_compile(gpu.compiled, axes=(0, 1, 2)))
+    kernel = jit(add)
+    for grid, launched in (((1000, 2), 264), ((16, 4, 2), 128), ((5,), 5), ((263, 1), 263)):
+        seen = run_twice(lambda grid=grid: kernel[grid](*tensors(), 1000, B=1024), gpu)
+        assert (seen["values"], seen["programs"]) == ([4096, 8192, 12288, 1000], (*grid, 1, 1)[:3])
+        assert seen["grid"] == (launched, 1, 1)
+    count = len(gpu.launches)
+    kernel[(0, 3)](*tensors(), 1000, B=1024)
+    assert len(gpu.launches) == count or gpu.launches[-1]["grid"] == (0, 1, 1)
+    with pytest.raises(ValueError, match="grid of add"):
+        kernel[(-1,)](*tensors(), 1000, B=1024)
+
+
 def test_first_and_later_launches_are_the_same(gpu):
     kernel = jit(add)
     seen = run_twice(lambda: kernel[(4, 2)](*tensors(), 1000, B=1024, num_warps=8), gpu)

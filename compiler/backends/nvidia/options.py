@@ -34,7 +34,10 @@ class NvidiaOptions:
     """Compile options of one kernel: `num_warps` of 32 threads a block, `num_ctas` blocks a cluster, `maxnreg` registers a thread.
 
     With `tma`, tensor descriptors, and pointers to boxes of strided arrays, may become TMA copies. For arguments that TMA cannot take, the
-    kernel is compiled again without."""
+    kernel is compiled again without.
+
+    `persistent`: whether a CTA works on many programs, one after the other (`tile-loop-programs`); None where that pays, True wherever it
+    is possible."""
 
     num_warps: int = 4
     num_stages: int = 3
@@ -50,6 +53,7 @@ class NvidiaOptions:
     launch_pdl: bool = False
     clc: bool = False
     tma: bool = True
+    persistent: bool | None = None
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4b15")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"
@@ -155,6 +159,8 @@ def _check(o: NvidiaOptions, capability: int) -> None:
         raise ValueError(f"num_ctas > 1 requires NVIDIA SM90+ (Hopper) with clusters; sm_{capability} accepts num_ctas=1")
     if o.maxnreg is not None and not 16 <= o.maxnreg <= 255:
         raise ValueError(f"maxnreg must be from 16 to 255 registers a thread, not {o.maxnreg}")
+    if o.persistent not in (None, True, False):
+        raise ValueError(f"persistent must be True, False, or None where that is up to the compiler, not {o.persistent!r}")
     if o.clc and capability < 100:
         raise ValueError(f"clc requires sm_100 or newer, not sm_{capability}")
     if o.warp_size != 32:

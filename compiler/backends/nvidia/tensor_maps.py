@@ -1,4 +1,4 @@
-"""What the launcher must know to make the tensor maps that a kernel takes as its last parameters."""
+"""What the launcher must know of the parameters that a kernel takes behind its own: scratch memory, tensor maps, sizes of the grid."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mlir import ir
 
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
+from tilewright.compiler.passes.loop_programs import GRID
 from tilewright.dialects import context, tile, tilegpu
 from tilewright.errors import CompilationError
 
@@ -37,6 +38,18 @@ def descriptors(module: ir.Operation) -> list[dict[str, Any]]:
                 if tile.is_desc(type_) and "tile.descriptor" in attributes:
                     out.append(_entry(type_, attributes["tile.descriptor"]))
     return out
+
+
+def grid_axes(module: ir.Operation) -> list[int]:
+    """The axes of the grid that was asked for, in the order in which the kernel takes their sizes, as its last parameters. If there are
+    any, its CTAs loop over the programs, and as many are launched as run at a time."""
+    with context():
+        return [
+            ir.IntegerAttr(attributes[GRID]).value
+            for op in module.regions[0].blocks[0].operations
+            for attributes in (ir.ArrayAttr(op.operation.attributes["arg_attrs"]) if "arg_attrs" in op.operation.attributes else ())
+            if GRID in attributes
+        ]
 
 
 def scratch_bytes(module: ir.Operation) -> int:

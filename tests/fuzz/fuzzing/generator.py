@@ -55,6 +55,8 @@ def generate(seed: int) -> Program:
         options["enable_fp_fusion"] = False
     if (ctas := min(rng.choice([1, 1, 1, 2, 4, 8]), w.most_ctas)) > 1:
         options["num_ctas"] = ctas
+    if rng.random() < 0.3:
+        options["persistent"] = True
     return Program(seed, tuple(w.block), w.arguments, w.constexprs, tuple(w.helpers), grid, options)
 
 

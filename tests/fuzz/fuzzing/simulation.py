@@ -22,6 +22,8 @@ from .execution import Failure, Unsupported, source_of, suits
 from .program import Array
 
 _WARPGROUP = 128
+#: CTAs that run at a time.
+_RESIDENT = 2
 
 
 def run(source: str, path: str, inputs: Results, capability: int, tma: bool = True) -> Results:
@@ -55,11 +57,14 @@ def run(source: str, path: str, inputs: Results, capability: int, tma: bool = Tr
         roles = module.operation.attributes["tilegpu.total_warps"].value if "tilegpu.total_warps" in module.operation.attributes else 0
         threads = 32 * (roles or parsed.num_warps)
         simulator = simulated_ops.Machine(lowered, threads, part=_WARPGROUP if roles else None, ctas=parsed.num_ctas)
-        for y, x in np.ndindex(*reversed((*_grid(src), 1)[:2])):
+        simulator.grid = (*_grid(src), 1, 1)[:3]
+        sizes = [simulator.grid[axis] for axis in tensor_maps.grid_axes(module.operation)]
+        if sizes:  # CTAs loop over programs
+            simulator.grid = (min(_RESIDENT, int(np.prod(simulator.grid))), 1, 1)
+        for y, x in np.ndindex(*reversed(simulator.grid[:2])):
             simulator.program = (x, y, 0)
-            simulator.grid = (*_grid(src), 1, 1)[:3]
             try:
-                simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)))
+                simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)), grid=sizes)
             except KeyError as e:
                 raise Unsupported(f"the simulator does not know {e}") from e
             except TensorMapError:

@@ -1,0 +1,127 @@
+"""`tile-loop-programs`: a CTA works on one program after the other.
+
+Before: the last pass of `ttir` but for clean-up: what TMA loads is known (`tile-host-descriptors`, `tile-pointer-boxes`).
+After, where that pays: the body stands in a loop over programs, and as many CTAs are launched as run at a time:
+
+    for t in range(program_id(0), x * y * z, num_programs(0)):        with the attribute `tile.programs`
+        program_id(0) is t mod x, program_id(1) is t / x mod y, program_id(2) is t / (x * y)
+
+`x`, `y`, `z` are the sizes of the grid that the user asked for: arguments that the launcher adds (`tile.grid = axis`). They replace
+`num_programs`.
+
+Programs that own a multiprocessor begin with empty buffers, and end with tensor cores that wait for the last results to be stored: for
+attention on an H200 that takes as long as three blocks of keys. In the loop a producer (`tilegpu-warp-specialize`) loads the first blocks
+of the next program while the consumers finish this one, and stores may wait for the next products (`tilegpu-defer-stores`).
+
+Programs of a launch may run in any order, so this is right for all that do not wait for each other. It pays where a producer feeds all
+products, and where all programs are equally long: others are handed out better by the hardware, one by one (`tile-order-programs`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlir import ir
+
+from tilewright.compiler.analysis.axis_info import element_bytes
+from tilewright.compiler.analysis.loop_slice import PROGRAMS, is_cheap, may_do_anything
+from tilewright.compiler.analysis.machine import Machine
+from tilewright.compiler.analysis.order import programs_may_wait
+from tilewright.compiler.analysis.specialization import MIN_BYTES, MIN_REGISTERS, REGISTERS
+
+from .building import Builder, collect, i32_attr, is_public, walk
+from .descriptor_arguments import add_argument
+from .registry import register
+
+#: Attribute (i32) of an argument: the axis of the grid whose size it is.
+GRID = "tile.grid"
+_ID, _COUNT, _LOAD = "tile.program_id", "tile.num_programs", "tile.descriptor_load"
+_PRODUCTS = frozenset({"tile.dot", "tile.dot_scaled"})
+#: What says where a program runs, or has memory for each CTA.
+_OF_A_CTA = frozenset({"tile.smid", "tile.globaltimer", "tile.print", "tile.assert", "tile.make_descriptor"})
+
+
+@register("tile-loop-programs", only_for=(_ID,))
+def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: int = 4, force: bool = False) -> None:
+    """Run on a module; see the file's docstring. With `force` also where it does not pay."""
+    if not Machine(target, num_warps).has_tma:
+        return
+    for function in collect(module, "func.func"):
+        ops = list(walk(function))
+        if is_public(function) and _is_possible(function, ops) and (force or _pays(ops, num_warps)):
+            _loop_over(function, ops)
+
+
+def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
+    if len(function.regions[0].blocks) != 1 or any(PROGRAMS in op.attributes for op in ops):
+        return False
+    return not any(programs_may_wait(op) or may_do_anything(op) or op.name in _OF_A_CTA for op in ops)
+
+
+def _pays(ops: list[ir.Operation], num_warps: int) -> bool:
+    """Whether all products are in loops of the kernel's own body that a producer can feed, and that are as long in every program."""
+    loops = [op.parent.operation for op in ops if op.name in _PRODUCTS]
+    if not loops or num_warps not in REGISTERS or any(loop.name != "scf.for" or loop.parent.name != "func.func" for loop in loops):
+        return False
+    varying = _varying(ops)
+    return all(_is_fed(loop, num_warps) and not any(v in varying for v in list(loop.operands)[:3]) for loop in loops)
+
+
+def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
+    """Whether TMA loads all blocks of a loop, and enough for roles to pay (see `analysis.specialization`)."""
+    asked = ir.BoolAttr(loop.attributes["tile.warp_specialize"]).value if "tile.warp_specialize" in loop.attributes else None
+    ops = [o.operation for o in loop.regions[0].blocks[0].operations]
+    blocks = [op.results[0].type for op in ops if op.name == _LOAD]
+    products = [op.results[0].type for op in ops if op.name in _PRODUCTS]
+    others = any(op.name == "tile.load" and isinstance(op.results[0].type, ir.RankedTensorType) for op in ops)
+    if asked is not None or not blocks or others:
+        return bool(asked and blocks)
+    words = sum(prod(t.shape) for t in products) // (32 * num_warps)
+    return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
+
+
+def _varying(ops: list[ir.Operation]) -> set[ir.Value]:
+    """Return the values that may differ from program to program, of operations in program order."""
+    out: set[ir.Value] = set()
+    for op in ops:
+        if not (is_cheap(op.name) or op.name == _COUNT) or any(v in out for v in op.operands):
+            out.update(op.results)
+            out.update(a for region in op.regions for block in region.blocks for a in block.arguments)
+    return out
+
+
+def _loop_over(function: ir.Operation, ops: list[ir.Operation]) -> None:
+    """Put the kernel's body into a loop over programs."""
+    *body, end = (o.operation for o in function.regions[0].blocks[0].operations)
+    context, i32 = function.context, ir.IntegerType.get_signless(32, function.context)
+    sizes = [add_argument(function, i32, {GRID: i32_attr(axis, context)}, function.location) for axis in range(3)]
+    build = Builder.before(end)
+    first, step = (build.value(name, i32, [], {"axis": i32_attr(0, context)}) for name in (_ID, _COUNT))
+    plane = build.binary("arith.muli", sizes[0], sizes[1])
+    loop = build.op("scf.for", [], [first, build.binary("arith.muli", plane, sizes[2]), step], {PROGRAMS: ir.UnitAttr.get(context)}, 1)
+    block = loop.regions[0].blocks.append(i32, arg_locs=[function.location])
+    build = Builder(ir.InsertionPoint(block), function.location)
+    ids = _ids(build, block.arguments[0], sizes, plane, {_axis(op) for op in ops if op.name == _ID})
+    for op in body:
+        block.append(op)
+    build.op("scf.yield", [], [])
+    for op in ops:
+        if op.name in (_ID, _COUNT):
+            op.results[0].replace_all_uses_with(ids[_axis(op)] if op.name == _ID else sizes[_axis(op)])
+            op.erase()
+
+
+def _ids(build: Builder, number: ir.Value, sizes: list[ir.Value], plane: ir.Value, axes: set[int]) -> dict[int, ir.Value]:
+    """Return the program's ids along these axes."""
+    out = {}
+    if 0 in axes:
+        out[0] = build.binary("arith.remui", number, sizes[0])
+    if 1 in axes:
+        out[1] = build.binary("arith.remui", build.binary("arith.divui", number, sizes[0]), sizes[1])
+    if 2 in axes:
+        out[2] = build.binary("arith.divui", number, plane)
+    return out
+
+
+def _axis(op: ir.Operation) -> int:
+    return ir.IntegerAttr(op.attributes["axis"]).value
