@@ -133,9 +133,20 @@ def _snapshot(value: Any) -> Any:
 
 
 def _overridden(name: str, value: Any, target: GPUTarget, options: Any) -> Any:
-    """What the file of the option `ir_override` says if it is one of this stage, else `value`."""
+    """What the file of the option `ir_override` says if it is one of this stage, else `value`. Raises ValueError if the kernels in both do
+    not take the same arguments."""
     path = getattr(options, "ir_override", None)
-    return IRSource(path).make_ir(target, options) if path and path.endswith(f".{name}") else value
+    if not path or not path.endswith(f".{name}"):
+        return value
+    source = IRSource(path)
+    made = source.make_ir(target, options)
+    if not isinstance(value, str):
+        from .ir_text import kernel_parameters
+
+        wanted, given = kernel_parameters(value.operation), kernel_parameters(made.operation)
+        if given != wanted:
+            raise ValueError(f"{path}: its kernel takes ({', '.join(given)}), but this one is launched with ({', '.join(wanted)})")
+    return made
 
 
 def _stage(name: str, function: Any, value: Any, metadata: dict[str, Any], compilation: Compilation) -> Any:

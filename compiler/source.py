@@ -77,7 +77,8 @@ class ASTSource:
         signature = [(name, str(self.signature[name])) for name in self.fn.arg_names]
         constants = sorted((path, constant_key(value)) for path, value in self.constants.items())
         attrs = sorted((path, str(value)) for path, value in self.attrs.items() if value)
-        text = f"{self.fn.cache_key}-{signature}-{constants}-{attrs}"
+        name = self.fn.kernel_name(self.signature, self.constants)
+        text = f"{self.fn.cache_key}-{name}-{signature}-{constants}-{attrs}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def make_ir(self, target: GPUTarget, options: Any) -> Any:
@@ -123,8 +124,12 @@ class IRSource:
         self.ext = os.path.splitext(self.path)[1][1:]
         if self.ext not in LEVELS:
             raise ValueError(f"cannot compile {self.path}: its extension must be one of {', '.join('.' + level for level in LEVELS)}")
-        with open(self.path, encoding="utf-8") as file:
-            self.src = file.read()
+        with open(self.path, "rb") as file:
+            contents = file.read()
+        try:
+            self.src = contents.decode()
+        except UnicodeDecodeError as e:
+            raise ValueError(f"{self.path} is no text: {e}") from None
         self.name, self.signature = _SIGNATURES[self.ext](self.src, self.path)
         self.constants: dict[Path, Any] = {}
         self.attrs: dict[Path, list] = {}

@@ -78,7 +78,10 @@ class JITFunction(KernelInterface, KernelFunction):
         for param in self.params:
             if param.is_constexpr and (param.do_not_specialize or param.do_not_specialize_on_alignment):
                 listed = "do_not_specialize" if param.do_not_specialize else "do_not_specialize_on_alignment"
-                raise CompilationError(self.src, self.ast(), f"{param.name} marked as constexpr and listed in {listed}: remove it from one")
+                text = f"{param.name} marked as constexpr and listed in {listed}: remove it from one"
+                raise CompilationError(
+                    self.src, self.ast(), text, file_name=self.file_name, first_line=self.def_line, function=self.__name__
+                )
         self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]] = defaultdict(self._device_cache)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._lock = threading.RLock()

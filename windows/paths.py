@@ -3,6 +3,7 @@
 import ntpath
 
 _EXTENDED = "\\\\?\\"
+_DEVICE = "\\\\.\\"
 _EXTENDED_UNC = "\\\\?\\UNC\\"
 
 
@@ -12,7 +13,7 @@ def normalize_path(path: str) -> str:
     Raises ValueError for a relative path: an extended path is never resolved against the current folder, so the caller must do it.
     """
     path = str(path).replace("/", "\\")
-    if path.startswith(_EXTENDED):
+    if path.startswith((_EXTENDED, _DEVICE)):
         return path
     is_share = path.startswith("\\\\")
     drive, rest = ntpath.splitdrive(path)

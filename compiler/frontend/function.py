@@ -13,7 +13,7 @@ import linecache
 import re
 from collections.abc import Callable
 from functools import cached_property
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from tilewright.language.dtypes import canonicalize_type_name, pointer_type, type_canonicalisation_dict
@@ -21,6 +21,8 @@ from tilewright.language.dtypes import canonicalize_type_name, pointer_type, typ
 _EMPTY = inspect.Parameter.empty
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object: differs from process to process
+
+_SYMBOL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 # every spelling of a dtype in an annotation or a signature -> its code in signatures
 TYPE_CODES = type_canonicalisation_dict
@@ -128,6 +130,12 @@ class KernelFunction:
         self.debug = debug
         self.noinline = bool(noinline)
         self.launch_metadata = launch_metadata
+        for option, listed in (
+            ("do_not_specialize", do_not_specialize),
+            ("do_not_specialize_on_alignment", do_not_specialize_on_alignment),
+        ):
+            if isinstance(listed, str | int):
+                raise TypeError(f"{option} must be a list of names or indices of parameters, not {listed!r}")
         self.do_not_specialize = do_not_specialize or []
         self.do_not_specialize_on_alignment = do_not_specialize_on_alignment or []
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
@@ -159,6 +167,15 @@ class KernelFunction:
             no_alignment = num in self.do_not_specialize_on_alignment or param.name in self.do_not_specialize_on_alignment
             params.append(KernelParam(num, param, self.resolve, no_specialize, no_alignment))
         return params
+
+    def kernel_name(self, signature: dict[str, Any], constants: dict[tuple[int, ...], Any]) -> str:
+        """The name in the binary: what `repr` makes of the types and, by name, the constants; raises ValueError for what is no name."""
+        named = {self.arg_names[path[0]]: value for path, value in constants.items() if len(path) == 1}
+        name = self.repr(SimpleNamespace(signature=signature, constants=named))
+        name = name.rpartition(".")[2] if isinstance(name, str) else name
+        if not isinstance(name, str) or not _SYMBOL.fullmatch(name):
+            raise ValueError(f"{name!r} cannot name a kernel: letters, digits and _ only, not a digit first (see `repr` of @jit)")
+        return name
 
     # Source and syntax tree
 

@@ -7,10 +7,8 @@ After it: one public `func.func` with the kernel's flattened run-time arguments,
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 from mlir import ir
@@ -28,7 +26,6 @@ from .generator import Frame, Generator
 # constexprs and attrs name an argument by its path: (2,) is the third parameter, (2, 0) the first item of a tuple in it
 Path = tuple[int, ...]
 
-_SYMBOL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 # Python frames that visiting one level of a kernel's syntax takes, times its depth, times MAX_CALL_DEPTH
 _RECURSION_LIMIT = 20000
 
@@ -49,7 +46,7 @@ def build_module(
     constants = {_path(fn, key): core.unwrap(value) for key, value in (constexprs or {}).items()}
     kernel = _Kernel(fn, {_path(fn, key): value for key, value in (attrs or {}).items()}, constants)
     scope = kernel.bind(signature)
-    symbol = _symbol(fn, signature, constexprs)
+    symbol = fn.kernel_name(signature, constants)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
@@ -119,14 +116,6 @@ def _path(fn: KernelFunction, key: str | int | Path) -> Path:
             raise ValueError(f"{fn.__name__} has no parameter {key!r}; its parameters: {', '.join(fn.arg_names)}")
         return (fn.arg_names.index(key),)
     return (key,) if isinstance(key, int) else tuple(key)
-
-
-def _symbol(fn: KernelFunction, signature: dict[str, Any], constexprs: dict | None) -> str:
-    """The kernel's name in the binary: what `repr` of the @jit decorator makes of it."""
-    name = fn.repr(SimpleNamespace(signature=signature, constants=constexprs or {})).rpartition(".")[2]
-    if not _SYMBOL.fullmatch(name):
-        raise ValueError(f"{name!r} cannot name a kernel: letters, digits and _ only, not a digit first (see `repr` of @jit)")
-    return name
 
 
 class _Kernel:

@@ -627,6 +627,8 @@ def test_the_name_of_a_kernel():
     named = jit(two_parameters.fn, repr=lambda specialization: "no name")
     with pytest.raises(ValueError, match="'no name' cannot name a kernel: letters, digits and _ only"):
         module(named, "*i32 i32")
+    with pytest.raises(ValueError, match="None cannot name a kernel"):
+        module(jit(two_parameters.fn, repr=lambda specialization: None), "*i32 i32")
 
 
 def test_an_aggregate_inherits_from_aggregates():

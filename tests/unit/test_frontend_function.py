@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 from tilewright.compiler.frontend.function import KernelFunction
+from tilewright.compiler.source import ASTSource
 from tilewright.language import core
 
 SIZE = core.constexpr(4)
@@ -96,6 +97,24 @@ def test_captured_name_without_a_value():
 def test_call_outside_of_a_kernel():
     with pytest.raises(RuntimeError, match="outside of the scope of a kernel"):
         helper(1)
+
+
+def named_kernel(x, y, B: C):
+    pass
+
+
+def test_the_name_is_made_of_types_and_of_constants_by_name():
+    shown = KernelFunction(named_kernel, repr=lambda s: f"pkg.add_{s.signature['x'][1:]}_{s.constants['B']}")
+    signature = {"x": "*fp16", "y": "i32", "B": "constexpr"}
+    assert shown.kernel_name(signature, {(2,): 64}) == "add_fp16_64"
+    functions = (shown, KernelFunction(named_kernel), KernelFunction(named_kernel, repr=lambda s: "other"))
+    assert len({ASTSource(fn, signature, {"B": b}).hash() for fn in functions for b in (1, 2)}) == 6
+
+
+def test_lists_of_parameters_are_lists():
+    for option in ("do_not_specialize", "do_not_specialize_on_alignment"):
+        with pytest.raises(TypeError, match=f"{option} must be a list of names or indices of parameters, not 'n'"):
+            KernelFunction(named_kernel, **{option: "n"})
 
 
 def test_source_is_read_only():

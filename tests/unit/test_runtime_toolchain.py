@@ -282,6 +282,23 @@ def test_files_that_cannot_be_compiled(tmp_path):
     path.write_text("// nothing")
     with pytest.raises(ValueError, match="no '.visible .entry'"):
         IRSource(path)
+    path.write_bytes(b"// \xff")
+    with pytest.raises(ValueError, match="kernel.ptx is no text: 'utf-8' codec can't decode byte 0xff"):
+        IRSource(path)
+
+
+def test_an_override_takes_what_the_kernel_is_launched_with(tmp_path):
+    path = tmp_path / "mine.ttir"
+    path.write_text("func.func @k(%a: !tile.ptr<f32>, %b: i32) { return }")
+    with pytest.raises(
+        ValueError, match=r"mine.ttir: its kernel takes \(!tile.ptr<f32>, i32\), but this one is launched with \(!tile.ptr<f32>\)"
+    ):
+        compile(ASTSource(stores_nothing, {"a": "*fp32"}), target=GPUTarget("cuda", 90, 32), options={"ir_override": str(path)})
+
+
+@tilewright.jit
+def stores_nothing(a):
+    pass
 
 
 @needs_ptxas

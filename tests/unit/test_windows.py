@@ -22,6 +22,7 @@ def touch(path: Path) -> Path:
         ("C:\\a\\..\\b", "\\\\?\\C:\\b"),
         ("\\\\server\\share\\x", "\\\\?\\UNC\\server\\share\\x"),
         ("\\\\?\\C:\\a", "\\\\?\\C:\\a"),
+        ("\\\\.\\NUL", "\\\\.\\NUL"),
     ],
 )
 def test_normalize_path(path, expected):
