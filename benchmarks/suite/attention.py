@@ -18,8 +18,8 @@ _FORWARD = [
     for blocks, warps, stages in (((128, 128), 8, 2), ((128, 128), 8, 3), ((128, 64), 8, 3), ((64, 64), 4, 3))
 ]
 _SPECIALIZED = [config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))]
-#: 64 columns: there is room for four warpgroups of 64 rows.
-_NARROW = [*_FORWARD, config("BM BN", (256, 64), 16, 3)]
+#: 64 columns: there is room for four warpgroups of 64 rows, or for two CTAs of two.
+_NARROW = [*_FORWARD, config("BM BN", (256, 64), 16, 3), config("BM BN", (128, 128), 8, 3, maxnreg=128)]
 _NARROW_SPECIALIZED = [
     config("BM BN", blocks, warps, stages, WS=True)
     for blocks, warps, stages in (((128, 128), 8, 3), ((128, 128), 8, 4), ((256, 64), 16, 3), ((256, 64), 16, 4))

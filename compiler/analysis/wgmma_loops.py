@@ -23,7 +23,7 @@ from .schedule import LATE, given
 # 32-bit registers that both accumulators and the left operand between them may take. Attention with heads of 128 on an H200, delayed and
 # not: 112 registers (128x64 blocks, 8 warps) 460 and 437 TFLOP/s, 160 (128x128, 8 warps) 480 and 497; with 224 (128x64, 4 warps) it
 # spills.
-_MAX_REGISTERS = 128
+MAX_REGISTERS = 128
 
 _WGMMA, _WAIT = "tilegpu.wgmma", "tilegpu.wgmma_wait"
 
@@ -72,7 +72,7 @@ def _behind_wait(value: ir.Value) -> ir.Value:
     return value
 
 
-def delayed_wgmmas(loop: Loop, pipelined: set[int], max_registers: int = _MAX_REGISTERS) -> list[Delayed]:
+def delayed_wgmmas(loop: Loop, pipelined: set[int], max_registers: int = MAX_REGISTERS) -> list[Delayed]:
     """Return the wgmmas that may be delayed, given the positions of the allocations that become rings of slots. `max_registers`: 32-bit
     registers that both accumulators and the left operand between them may take."""
     found = issues(loop)

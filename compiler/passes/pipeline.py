@@ -40,7 +40,7 @@ from mlir import ir
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.analysis.schedule import AHEAD, SCHEDULED, SLOTS, given
-from tilewright.compiler.analysis.wgmma_loops import carries_accumulators, delayed_wgmmas
+from tilewright.compiler.analysis.wgmma_loops import MAX_REGISTERS, carries_accumulators, delayed_wgmmas
 from tilewright.compiler.encoding import layout_of, shared_of
 from tilewright.compiler.layouts import dim_order, identity, is_replicated, shared_vector_width
 from tilewright.dialects import tilegpu
@@ -56,14 +56,17 @@ _DOTS = frozenset({"tilegpu.wgmma", "tilegpu.mma", "tile.dot"})
 # cp.async moves 4, 8 or 16 bytes.
 _MIN_COPY_BYTES = 4
 _SLOT_ALIGNMENT = 1024
+#: Registers of a thread that a loop needs beside products that run late and their operands.
+_OTHER_REGISTERS = 32
 
 
 @register("tilegpu-pipeline", only_for=("scf.for",))
-def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024) -> None:
-    """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes."""
+def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = 255) -> None:
+    """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes, `maxnreg` the registers of a
+    thread."""
     for op in innermost_loops(module):
         loop = Loop(op)
-        plan = plan_loop(loop, num_stages, shared_limit)
+        plan = plan_loop(loop, num_stages, shared_limit, maxnreg)
         if plan is not None:
             Expansion(loop, plan).run()
     if SCHEDULED in module.attributes:
@@ -76,7 +79,7 @@ def innermost_loops(module: ir.Operation) -> list[ir.Operation]:
     return [op for op in loops if not collect(op, "scf.for", "scf.while")]
 
 
-def plan_loop(loop: Loop, num_stages: int, shared_limit: int) -> Plan | None:
+def plan_loop(loop: Loop, num_stages: int, shared_limit: int, maxnreg: int) -> Plan | None:
     """Decide how to pipeline a loop, as far as its schedule leaves that open; None if it stays as it is."""
     op = loop.op
     slots = given(op, SLOTS)
@@ -84,7 +87,7 @@ def plan_loop(loop: Loop, num_stages: int, shared_limit: int) -> Plan | None:
     copies = _copies(loop) if (slots or stages) > 1 else []
     if not copies:
         return None
-    delayed = delayed_wgmmas(loop, {c.alloc[0] for c in copies if c.alloc})
+    delayed = delayed_wgmmas(loop, {c.alloc[0] for c in copies if c.alloc}, min(MAX_REGISTERS, maxnreg - _OTHER_REGISTERS))
     for copy in copies:
         copy.delay = int(any(d.alloc in copy.alloc for d in delayed))
     in_flight = not delayed and carries_accumulators(loop)

@@ -23,14 +23,14 @@ from .warp_specialize import plan_roles
 
 
 @register("tilegpu-schedule", only_for=("scf.for",))
-def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, roles: bool = False) -> None:
-    """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes; `roles`: the target has registers
-    that warps can hand to each other."""
+def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = 255, roles: bool = False) -> None:
+    """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes, `maxnreg` the registers of a
+    thread; `roles`: the target has registers that warps can hand to each other."""
     plan = plan_roles(module, num_stages, shared_limit, automatic=True) if roles else None
     done = _write_roles(plan) if plan is not None else set()
     for op in innermost_loops(module):
         if key(op) not in done:
-            _write_copies(Loop(op), num_stages, shared_limit)
+            _write_copies(Loop(op), num_stages, shared_limit, maxnreg)
     module.attributes[SCHEDULED] = ir.UnitAttr.get(module.context)
 
 
@@ -45,9 +45,9 @@ def _write_roles(plan: Specialization) -> set[int]:
     return {key(site.loop.op) for site in plan.sites}
 
 
-def _write_copies(loop: Loop, num_stages: int, shared_limit: int) -> None:
+def _write_copies(loop: Loop, num_stages: int, shared_limit: int, maxnreg: int) -> None:
     """Write down the copies of a loop in one role."""
-    plan = plan_loop(loop, num_stages, shared_limit)
+    plan = plan_loop(loop, num_stages, shared_limit, maxnreg)
     if plan is None:
         return
     say(loop.op, SLOTS, plan.slots)

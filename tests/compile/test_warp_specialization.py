@@ -207,6 +207,15 @@ def test_attention_is_made_of_roles(d, block, causal):
     assert not re.findall(r"bar\.sync\s+\S+, \d+;", ptx), "consumers do not meet: the producer loads the queries, too"
 
 
+@pytest.mark.parametrize(("block", "late"), [(128, False), (64, True)])
+def test_late_products_fit_into_the_registers(block, late):
+    """With 128 registers a thread, two CTAs run on a multiprocessor."""
+    constants = {"D": 64, "BM": 128, "BN": block, "CAUSAL": False, "WS": False}
+    kernel, ptx = compiled(attention, QKV, constants, num_warps=8, num_stages=3, maxnreg=128)
+    assert kernel.n_spills == 0 and not kernel.metadata.ptxas_warnings
+    assert (ptx.count("wgmma.mma_async") > 64 // 16 + block // 16) == late
+
+
 def test_masks_are_in_one_branch_only():
     """Causal attention compares and selects in blocks on the diagonal; all others run what attention without a mask runs."""
     constants = {"D": 128, "BM": 128, "BN": 128, "WS": True}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...passes.registry import Entry
 from .options import NvidiaOptions
-from .target import ARCHS
+from .target import ARCHS, MAX_REGISTERS, REGISTERS
 
 
 def _target(options: NvidiaOptions) -> str:
@@ -66,7 +66,7 @@ def scheduled(options: NvidiaOptions) -> list[Entry]:
         "tilegpu-lower-dots",
         "tilegpu-order-products",
         "tilegpu-place-descriptors",
-        ("tilegpu-schedule", {**_room(options), "roles": _has_roles(options)}),
+        ("tilegpu-schedule", {**_room(options), **_registers(options), "roles": _has_roles(options)}),
     ]
 
 
@@ -74,7 +74,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
     """Carry the schedule out."""
     return [
         *([("tilegpu-warp-specialize", _room(options))] if _has_roles(options) else []),
-        ("tilegpu-pipeline", _room(options)),
+        ("tilegpu-pipeline", {**_room(options), **_registers(options)}),
         ("tilegpu-prefetch-loads", {"num_warps": options.num_warps, "num_stages": options.num_stages}),
         "tilegpu-lower-tma",
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
@@ -90,6 +90,10 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
 
 def _room(options: NvidiaOptions) -> dict[str, int]:
     return {"num_stages": options.num_stages, "shared_limit": ARCHS[options.capability].max_shared}
+
+
+def _registers(options: NvidiaOptions) -> dict[str, int]:
+    return {"maxnreg": options.maxnreg or min(MAX_REGISTERS, REGISTERS // (options.warp_size * options.num_warps))}
 
 
 def _has_roles(options: NvidiaOptions) -> bool:
