@@ -180,12 +180,13 @@ class Loop:
 
     def may_reorder(self, load: ir.Operation) -> bool:
         """Whether a load may run in an earlier iteration: nothing in the loop writes memory based on the same argument, or orders
-        accesses."""
+        accesses. What a program writes behind the load is of no concern to other programs."""
         base = base_argument(load.operands[0])
+        behind = self.position(load) if PROGRAMS in self.op.attributes else len(self.ops)
         for op in self._all_ops():
             if orders(op):
                 return False
-            if op.name in GLOBAL_WRITES:
+            if op.name in GLOBAL_WRITES and self.position(op) < behind:
                 other = base_argument(op.operands[0])
                 if base is None or other is None or base == other:
                     return False

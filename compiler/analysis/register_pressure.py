@@ -1,4 +1,4 @@
-"""An estimate of how many registers of a thread hold tensors in a loop.
+"""An estimate of how many registers of a thread hold tensors in a loop, or in straight-line code.
 
 Elementwise operations between two reductions run element by element, so their results take no room; what counts is what is alive across a
 reduction, a scan or a change of layout, where a thread waits for others with all of its elements at hand. Integers, pointers and masks are
@@ -14,7 +14,7 @@ from tilewright.compiler.encoding import layout_of
 from .loop_slice import Loop
 
 #: Operations in which threads wait for each other.
-_MEETINGS = frozenset({"tile.reduce", "tile.scan", "tilegpu.convert_layout", "tile.histogram", "tile.gather", "tile.barrier"})
+MEETINGS = frozenset({"tile.reduce", "tile.scan", "tilegpu.convert_layout", "tile.histogram", "tile.gather", "tile.barrier"})
 
 
 def words_of(type_: ir.Type) -> int:
@@ -34,13 +34,23 @@ def live_words(loop: Loop) -> int:
             last_use[value] = position
     outside = {v: p for v, p in last_use.items() if loop.definition(v) is None and v != loop.iv and loop.carried_index(v) is None}
     always = sum(_data_words(v.type) for v in outside if not _repeats_a_scalar(v)) + sum(_data_words(v.type) for v in loop.args)
+    return always + _most_words(loop.ops, last_use)
+
+
+def row_words(ops: list[ir.Operation]) -> int:
+    """Return the registers of a thread that tensors of data take where most of them are alive in straight-line code."""
+    return _most_words(ops, {value: position for position, op in enumerate(ops) for value in op.operands})
+
+
+def _most_words(ops: list[ir.Operation], last_use: dict[ir.Value, int]) -> int:
+    """The registers of what the operations make, at the meeting where most of it is alive."""
     most = 0
     alive: dict[ir.Value, int] = {}
-    for position, op in enumerate(loop.ops):
-        if loop.names[position] in _MEETINGS:
+    for position, op in enumerate(ops):
+        if op.name in MEETINGS:
             most = max(most, sum(_data_words(v.type) for v, last in alive.items() if last >= position))
         alive.update((result, last_use.get(result, -1)) for result in op.results)
-    return always + most
+    return most
 
 
 def _repeats_a_scalar(value: ir.Value) -> bool:

@@ -51,11 +51,12 @@ class State:
     stores: set[Interval] = field(default_factory=set)
     own_reads: set[Interval] = field(default_factory=set)
     own_writes: set[Interval] = field(default_factory=set)
+    own_copies: set[Interval] = field(default_factory=set)
     own_stores: set[Interval] = field(default_factory=set)
     """The `own` ones are those of warps to memory of their own."""
 
     def _all(self) -> tuple[set[Interval], ...]:
-        own = (self.own_reads, self.own_writes, self.own_stores)
+        own = (self.own_reads, self.own_writes, self.own_copies, self.own_stores)
         return (self.reads, self.writes, self.copies, self.products, self.stores, *own)
 
     def copy(self) -> State:
@@ -79,7 +80,7 @@ class State:
 
     def forget_pending(self) -> None:
         """Nothing asynchronous is under way."""
-        for pending in (self.copies, self.products, self.stores, self.own_stores):
+        for pending in (self.copies, self.products, self.stores, self.own_copies, self.own_stores):
             pending.clear()
 
     def conflicts(self, reads: Iterable[Interval], writes: Iterable[Interval], own: bool) -> bool:
@@ -200,7 +201,7 @@ class _Reader:
             operands = op.operands
             if kind == "copy" and _SLOT_IS_FREE in op.attributes:
                 kind = "free copy"
-            own = _EACH_WARP in op.attributes and kind in ("access", "store")
+            own = _EACH_WARP in op.attributes and kind in ("access", "copy", "store")
             return Event(kind, op, self._bytes(operands, reads), self._bytes(operands, writes), own=own)
         if name == "tilegpu.local_alloc":
             return Event("access", op, [], self._buffer(op.results[0])) if len(op.operands) else None
@@ -353,7 +354,7 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         if summary is not None:
             summary.ordered = True
     elif kind in ("copy", "free copy"):
-        state.copies.update(event.writes)
+        (state.own_copies if event.own else state.copies).update(event.writes)
     elif kind == "product":
         state.reads.update(event.reads)
         state.products.update(event.reads)
@@ -376,14 +377,14 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
 
 def _wait(kind: str, drains: bool, state: State) -> None:
     """This thread's asynchronous accesses have ended, or some of them; those of other threads not yet."""
-    pending: set[Interval] = getattr(state, kind)
-    (state.writes if kind == "copies" else state.reads).update(pending)
-    if drains:
-        pending.clear()
-    if kind == "stores":
-        state.own_reads |= state.own_stores
+    for pending, ended in {
+        "copies": ((state.copies, state.writes), (state.own_copies, state.own_writes)),
+        "products": ((state.products, state.reads),),
+        "stores": ((state.stores, state.reads), (state.own_stores, state.own_reads)),
+    }[kind]:
+        ended |= pending
         if drains:
-            state.own_stores.clear()
+            pending.clear()
 
 
 def _run_branch(event: Event, state: State, place: Place, summary: Summary | None) -> None:

@@ -9,7 +9,7 @@ from mlir import ir
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.loop_slice import Loop, Slice
 from tilewright.compiler.analysis.wgmma_loops import Delayed
-from tilewright.compiler.encoding import buffer_type
+from tilewright.compiler.encoding import buffer_type, layout_of
 from tilewright.compiler.layouts import SharedLayout
 from tilewright.dialects import tilegpu
 
@@ -17,6 +17,9 @@ from . import delayed_wgmma
 from .building import Builder, Values, i32_attr, tensor_type, zeros
 from .lower_tma import block_bytes, issue_load, mbarrier_type
 from .rings import EQ, SGT, compare
+
+#: Attribute of accesses to memory that only the thread's own warp accesses like this.
+EACH_WARP = "tilegpu.each_warp"
 
 
 @dataclass
@@ -40,6 +43,11 @@ class Copy:
     def addresses(self, loop: Loop) -> Slice:
         """The computation of where it copies from."""
         return loop.slice_of(self.load.operands, through_loads=True) or Slice()
+
+    @property
+    def by_each_warp(self) -> bool:
+        """Whether each warp copies what it reads back into registers itself, and nothing else."""
+        return not self.by_tma and not self.alloc and not layout_of(self.load.results[0].type).free_masks().get("warp", 0)
 
     @property
     def element(self) -> ir.Type:
@@ -279,7 +287,9 @@ class Expansion:
             alloc.results[0].replace_all_uses_with(slot)
         value = copy.load.results[0]
         if any(alloc is None or use.owner.operation != alloc for use in value.uses):
-            loaded = build.value("tilegpu.local_load", value.type, [slot, *token])
+            attributes = {EACH_WARP: ir.UnitAttr.get(self.context)} if copy.by_each_warp else {}
+            loaded = build.value("tilegpu.local_load", value.type, [slot, *token], attributes)
+            self.loop.yields = [loaded if v == value else v for v in self.loop.yields]
             value.replace_all_uses_with(loaded)
 
     def _issue_ahead(self, build: Builder, iv: ir.Value, slots: list[ir.Value]) -> None:
@@ -333,6 +343,8 @@ class Expansion:
         for name in ("cache", "evict", "tilegpu.vector"):
             if name in copy.load.attributes:
                 attributes[name] = copy.load.attributes[name]
+        if copy.by_each_warp:
+            attributes[EACH_WARP] = ir.UnitAttr.get(self.context)
         if self.slot_is_free:
             attributes["tilegpu.slot_is_free"] = ir.UnitAttr.get(self.context)
         return build.value("tilegpu.async_copy", self.token, [pointer, self._slot(build, copy, slot), mask], attributes)

@@ -12,14 +12,14 @@ After: such a loop carries what the loads of its next iteration return:
 
 While an iteration reduces, waits at barriers or stores, the loads of the next one are on their way. That takes registers for the loaded
 elements; loops that would then leave a multiprocessor fewer than two CTAs or 16 warps stay as they are. Arguments may be the same memory
-(in place), so loops that write memory stay as well, unless they ask for stages (`tile.num_stages`).
+(in place), so loops that write memory stay as well, unless they ask for stages (`tile.num_stages`) or are over programs.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, Loop
+from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, PROGRAMS, Loop
 from tilewright.compiler.analysis.register_pressure import live_words, words_of
 
 from .building import Builder, collect
@@ -53,7 +53,8 @@ def prefetch_loads(module: ir.Operation, *, num_warps: int = 4, num_stages: int 
     for op in collect(module, "scf.for"):
         asked = "tile.num_stages" in op.attributes
         stages = ir.IntegerAttr(op.attributes["tile.num_stages"]).value if asked else num_stages
-        if stages < 2 or collect(op, *_OTHERS) or (not asked and collect(op, *GLOBAL_WRITES)):
+        stays = not asked and PROGRAMS not in op.attributes and collect(op, *GLOBAL_WRITES)
+        if stages < 2 or stays or collect(op, *_OTHERS):
             continue
         loop = Loop(op)
         loads = [i for i, name in enumerate(loop.names) if name == "tile.load" and _may_run_ahead(loop, loop.ops[i])]

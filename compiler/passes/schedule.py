@@ -28,9 +28,10 @@ def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 2
     thread; `roles`: the target has registers that warps can hand to each other."""
     plan = plan_roles(module, num_stages, shared_limit, automatic=True) if roles else None
     done = _write_roles(plan) if plan is not None else set()
+    num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
     for op in innermost_loops(module):
         if key(op) not in done:
-            _write_copies(Loop(op), num_stages, shared_limit, maxnreg)
+            _write_copies(Loop(op), num_stages, num_warps, shared_limit, maxnreg)
     module.attributes[SCHEDULED] = ir.UnitAttr.get(module.context)
 
 
@@ -45,9 +46,9 @@ def _write_roles(plan: Specialization) -> set[int]:
     return {key(site.loop.op) for site in plan.sites}
 
 
-def _write_copies(loop: Loop, num_stages: int, shared_limit: int, maxnreg: int) -> None:
+def _write_copies(loop: Loop, num_stages: int, num_warps: int, shared_limit: int, maxnreg: int) -> None:
     """Write down the copies of a loop in one role."""
-    plan = plan_loop(loop, num_stages, shared_limit, maxnreg)
+    plan = plan_loop(loop, num_stages, num_warps, shared_limit, maxnreg)
     if plan is None:
         return
     say(loop.op, SLOTS, plan.slots)

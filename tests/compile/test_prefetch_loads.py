@@ -1,4 +1,4 @@
-"""Loops that stream through memory load an iteration ahead: numerics on the test machine, and which loops do."""
+"""Loops that stream through memory load ahead, into shared memory or registers: numerics on the test machine, and which loops do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ def sums_of_rows(X, OUT, N, LD, B: tl.constexpr):
     for start in range(0, N, B):
         total += tl.load(X + r * LD + start + c, mask=start + c < N, other=0.0)
     tl.store(OUT + r, tl.sum(total, axis=0))
+
+
+@tilewright.jit
+def maxima_of_rows(X, OUT, N, LD, B: tl.constexpr):
+    """What is not zero where it is masked off goes through registers."""
+    r = tl.program_id(0)
+    c = tl.arange(0, B)
+    top = tl.full((B,), -float("inf"), tl.float32)
+    for start in range(0, N, B):
+        top = tl.maximum(top, tl.load(X + r * LD + start + c, mask=start + c < N, other=-float("inf")))
+    tl.store(OUT + r, tl.max(top, axis=0))
 
 
 @tilewright.jit
@@ -63,13 +74,14 @@ def guarded(X, OUT, COUNT, N, B: tl.constexpr, GUARD: tl.constexpr):
     tl.store(OUT + c, total)
 
 
-@pytest.mark.parametrize("n", [0, 16, 256, 272, 1024, 1040])
-def test_sums_of_rows(n):
+@pytest.mark.parametrize("n", [0, 16, 256, 272, 1024, 1040, 4112])
+@pytest.mark.parametrize(("kernel", "want"), [(sums_of_rows, np.sum), (maxima_of_rows, lambda x, i: np.max(x, i, initial=-np.inf))])
+def test_reductions_of_rows(kernel, want, n):
     ld = max(n, 16)
     x = np.random.default_rng(n).integers(-9, 9, (3, ld)).astype(np.float32)
     out = np.full(3, np.nan, np.float32)
-    run_kernel(sums_of_rows, (3,), {"X": x, "OUT": out, "N": n, "LD": ld}, {"B": 256}, dict.fromkeys(["X", "OUT"], "*fp32"))
-    assert np.array_equal(out, x[:, :n].sum(1))
+    run_kernel(kernel, (3,), {"X": x, "OUT": out, "N": n, "LD": ld}, {"B": 256}, dict.fromkeys(["X", "OUT"], "*fp32"))
+    assert np.array_equal(out, want(x[:, :n], 1))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 4, 11])
@@ -109,7 +121,8 @@ def carried_by(kernel, constants=(), **options) -> int:
 
 def test_which_loops_carry_their_loads():
     assert carried_by(sums_of_rows, num_stages=1) == 1
-    assert carried_by(sums_of_rows) == 2  # the sum, and the loaded block
+    assert carried_by(sums_of_rows) == 3  # the sum, and the slots that are read and written
+    assert carried_by(maxima_of_rows) == 2  # the maxima, and the loaded block
     assert carried_by(scaled_rows) == 2  # the sum and the pointer: OUT may be X
     assert carried_by(running) == 0
     assert carried_by(guarded, {"GUARD": ""}) == 1  # COUNT may be X

@@ -422,3 +422,49 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     return
   }
 }
+
+// -----
+
+#l = #tilegpu.linear<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]], block = []>
+#m = #tilegpu.linear<register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]], block = []>
+#s = #tilegpu.shared<offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256]]>
+
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
+  // Warps that copy for themselves meet no others in the loop; behind it, all meet before other memory takes the place.
+  // CHECK-LABEL: func.func @own_copies
+  // CHECK: tilegpu.async_commit
+  // CHECK: scf.for
+  // CHECK-NOT: tilegpu.barrier{{$}}
+  // CHECK: tilegpu.async_wait num = 0
+  // CHECK: tilegpu.slot
+  // CHECK-NEXT: tilegpu.barrier {tilegpu.each_warp}
+  // CHECK-NEXT: tilegpu.local_load
+  // CHECK-NOT: tilegpu.barrier{{$}}
+  // CHECK: tilegpu.async_commit
+  // CHECK-NOT: tilegpu.barrier{{$}}
+  // CHECK: tilegpu.async_wait num = 0
+  // CHECK-NEXT: tilegpu.barrier{{$}}
+  // CHECK-NEXT: tilegpu.local_alloc
+  func.func @own_copies(%p: tensor<512x!tile.ptr<f32>, #l>, %x: tensor<512xf32, #l>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %ring = tilegpu.local_alloc : !tilegpu.buffer<512xf32, #s, slots = 2> {tilegpu.offset = 0 : i32}
+    %first = tilegpu.slot %ring[%c0] : !tilegpu.buffer<512xf32, #s, slots = 2>
+    %t = tilegpu.async_copy %p, %first {tilegpu.each_warp} : tensor<512x!tile.ptr<f32>, #l>, !tilegpu.buffer<512xf32, #s>
+    %u = tilegpu.async_commit(%t)
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      %w = tilegpu.async_wait num = 0
+      %now = arith.remsi %i, %c1 : i32
+      %slot = tilegpu.slot %ring[%now] : !tilegpu.buffer<512xf32, #s, slots = 2>
+      %v = tilegpu.local_load %slot {tilegpu.each_warp} : !tilegpu.buffer<512xf32, #s> -> tensor<512xf32, #l>
+      %next = tilegpu.slot %ring[%i] : !tilegpu.buffer<512xf32, #s, slots = 2>
+      %c = tilegpu.async_copy %p, %next {tilegpu.each_warp} : tensor<512x!tile.ptr<f32>, #l>, !tilegpu.buffer<512xf32, #s>
+      %d = tilegpu.async_commit(%c)
+      tile.store %p, %v : tensor<512x!tile.ptr<f32>, #l>
+    }
+    %e = tilegpu.async_wait num = 0
+    %other = tilegpu.local_alloc %x : tensor<512xf32, #l> -> !tilegpu.buffer<512xf32, #s> {tilegpu.offset = 0 : i32}
+    %y = tilegpu.local_load %other : !tilegpu.buffer<512xf32, #s> -> tensor<512xf32, #m>
+    return
+  }
+}

@@ -85,4 +85,40 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
     } {tile.num_stages = 2 : i32}
     return
   }
+
+  // Programs run in any order, so the next one's block is loaded before this one's is stored, in place too.
+  // CHECK-LABEL: func.func @programs
+  // CHECK: %[[FIRST:.*]] = tile.load
+  // CHECK: scf.for {{.*}} iter_args(%[[NOW:.*]] = %[[FIRST]])
+  // CHECK: %[[NEXT:.*]] = tile.load
+  // CHECK: tile.store %{{.*}}, %[[NOW]]
+  // CHECK: scf.yield %[[NEXT]]
+  // What a program has stored before it loads stays in front of that.
+  // CHECK: scf.for
+  // CHECK: tile.store
+  // CHECK: tile.load
+  func.func @programs(%x: !tile.ptr<f32>, %end: i32) {
+    %c0 = arith.constant 0 : i32
+    %c128 = arith.constant 128 : i32
+    %zero = arith.constant dense<0.0> : tensor<128xf32, #l>
+    %range = tile.range 0 to 128 : tensor<128xi32, #l>
+    %p = tile.splat %x : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>, #l>
+    scf.for %i = %c0 to %end step %c128 : i32 {
+      %start = tile.splat %i : i32 -> tensor<128xi32, #l>
+      %at = arith.addi %start, %range : tensor<128xi32, #l>
+      %q = tile.addptr %p, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      %v = tile.load %q : tensor<128x!tile.ptr<f32>, #l>
+      tile.store %q, %v : tensor<128x!tile.ptr<f32>, #l>
+    } {tile.programs}
+    scf.for %i = %c0 to %end step %c128 : i32 {
+      %start = tile.splat %i : i32 -> tensor<128xi32, #l>
+      %at = arith.addi %start, %range : tensor<128xi32, #l>
+      %q = tile.addptr %p, %at : tensor<128x!tile.ptr<f32>, #l>, tensor<128xi32, #l>
+      tile.store %q, %zero : tensor<128x!tile.ptr<f32>, #l>
+      %v = tile.load %q : tensor<128x!tile.ptr<f32>, #l>
+      %new = arith.addf %v, %v : tensor<128xf32, #l>
+      tile.store %q, %new : tensor<128x!tile.ptr<f32>, #l>
+    } {tile.programs}
+    return
+  }
 }
