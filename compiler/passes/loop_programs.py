@@ -15,6 +15,7 @@ of the next program while the consumers finish this one, and stores may wait for
 
 Programs of a launch may run in any order, so this is right for all that do not wait for each other. It pays where a producer feeds all
 products, and where all programs are equally long: others are handed out better by the hardware, one by one (`tile-order-programs`).
+It also pays for norms of rows so long that registers leave room for two of them at most (`analysis.row_programs`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from math import prod
 from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
-from tilewright.compiler.analysis.loop_slice import PROGRAMS, is_cheap, may_do_anything
+from tilewright.compiler.analysis.loop_slice import PROGRAMS, may_do_anything
 from tilewright.compiler.analysis.machine import Machine
 from tilewright.compiler.analysis.order import programs_may_wait
+from tilewright.compiler.analysis.row_programs import rows_pay, varying_values
 from tilewright.compiler.analysis.specialization import MIN_BYTES, MIN_REGISTERS, REGISTERS
 
 from .building import Builder, collect, i32_attr, is_public, walk
@@ -48,7 +50,7 @@ def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: i
         return
     for function in collect(module, "func.func"):
         ops = list(walk(function))
-        if is_public(function) and _is_possible(function, ops) and (force or _pays(ops, num_warps)):
+        if is_public(function) and (force or _pays(ops, num_warps)) and _is_possible(function, ops):
             _loop_over(function, ops)
 
 
@@ -59,11 +61,14 @@ def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
 
 
 def _pays(ops: list[ir.Operation], num_warps: int) -> bool:
-    """Whether all products are in loops of the kernel's own body that a producer can feed, and that are as long in every program."""
+    """Whether programs reduce rows that leave too little room for each other; or all products are in loops of the kernel's own body that a
+    producer can feed, and that are as long in every program."""
+    if rows_pay(ops, num_warps):
+        return True
     loops = [op.parent.operation for op in ops if op.name in _PRODUCTS]
     if not loops or num_warps not in REGISTERS or any(loop.name != "scf.for" or loop.parent.name != "func.func" for loop in loops):
         return False
-    varying = _varying(ops)
+    varying = varying_values(ops)
     return all(_is_fed(loop, num_warps) and not any(v in varying for v in list(loop.operands)[:3]) for loop in loops)
 
 
@@ -78,16 +83,6 @@ def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
         return bool(asked and blocks)
     words = sum(prod(t.shape) for t in products) // (32 * num_warps)
     return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
-
-
-def _varying(ops: list[ir.Operation]) -> set[ir.Value]:
-    """Return the values that may differ from program to program, of operations in program order."""
-    out: set[ir.Value] = set()
-    for op in ops:
-        if not (is_cheap(op.name) or op.name == _COUNT) or any(v in out for v in op.operands):
-            out.update(op.results)
-            out.update(a for region in op.regions for block in region.blocks for a in block.arguments)
-    return out
 
 
 def _loop_over(function: ir.Operation, ops: list[ir.Operation]) -> None:

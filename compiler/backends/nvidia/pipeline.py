@@ -32,6 +32,7 @@ def ttir(options: NvidiaOptions, calls: bool = True) -> list[Entry]:
         "tile-order-programs",
         *([("tile-loop-programs", _programs(options))] if _may_loop(options) else []),
         "loop-invariant-code-motion",
+        *(["tile-hoist-loads"] if _may_loop(options) else []),
         "cse",
     ]
 
