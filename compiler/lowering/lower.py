@@ -69,7 +69,7 @@ def lower_to_llvm(module: ir.Module, target: Any, options: Any) -> ir.Module:
         if facts.num_ctas > 1:
             state.has_exchanges = not all(map(is_pushed, collect(operation, "tile.exchange")))
             state.has_meetings = any(op.name == "tile.barrier" or op.name.startswith("tile.atomic") for op in walk(operation))
-        launch = _launch_attributes(facts, options)
+        launch = _launch_attributes(facts, options, _module_int(attrs, "tilegpu.min_ctas", 0))
         for op in list(module.body.operations):
             function.lower_function(state, op.operation, launch)
         return lowered
@@ -101,13 +101,16 @@ def _module_int(attrs: ir.OpAttributeMap, name: str, default: int) -> int:
     return ir.IntegerAttr(attrs[name]).value if name in attrs else default
 
 
-def _launch_attributes(facts: TargetFacts, options: Any) -> dict[str, ir.Attribute]:
-    """What the driver and ptxas must know of a kernel: its block size, clusters and register limit."""
+def _launch_attributes(facts: TargetFacts, options: Any, min_ctas: int) -> dict[str, ir.Attribute]:
+    """What the driver and ptxas must know of a kernel: its block size, clusters and register limit; and how many CTAs a multiprocessor must
+    hold, if that is not 0."""
     t = types()
     attrs = {"nvvm.kernel": t.unit, "nvvm.reqntid": t.i32_array(facts.threads, 1, 1)}
     if facts.total_warps:
         # Without it ptxas does not know the registers at launch, and ignores that roles change them.
         attrs["nvvm.minctasm"] = t.int_attr(32, 1)
+    elif min_ctas:
+        attrs["nvvm.minctasm"] = t.int_attr(32, min_ctas)
     if facts.num_ctas > 1:
         attrs["nvvm.cluster_dim"] = t.i32_array(facts.num_ctas, 1, 1)
     if getattr(options, "maxnreg", None):

@@ -105,4 +105,9 @@ def _has_roles(options: NvidiaOptions) -> bool:
 
 def llir(options: NvidiaOptions) -> list[Entry]:
     """Place shared memory and barriers, then lower to the LLVM dialect."""
-    return ["tilegpu-allocate-shared", "tilegpu-insert-barriers"]
+    limited = options.maxnreg is None and options.num_ctas == 1
+    return [
+        "tilegpu-allocate-shared",
+        "tilegpu-insert-barriers",
+        *(["tilegpu-limit-registers"] if limited else []),
+    ]
