@@ -24,7 +24,8 @@ Announce = Callable[[str], None]
 _FLUSH_BYTES = 256 << 20
 #: GPU cycles of idling before a timed call: the host gets ahead, so launches are not waited for.
 _LEAD = 200_000
-_TRIALS = 3
+#: Calls by which configurations are compared; those of kernels that move bytes are short, and closer to each other.
+_TRIALS = {"TFLOP/s": 3, "GB/s": 9}
 #: A hot card slows down until all kernels are as fast as its power allows. What computes is therefore timed in bursts of some milliseconds,
 #: each after an idle time in seconds; what moves bytes needs no rest. (rest, bursts, milliseconds of a burst)
 _COMPUTE, _MEMORY = (0.1, 3, 12.0), (0.0, 4, 10.0)
@@ -182,7 +183,7 @@ class Measurement:
         if not error <= self.problem.tolerance:
             self.notes.append(f"{what}: wrong, error {error:.1e}")
             return None
-        return self.timer.burst(steps_call(steps, implementation), _TRIALS), config, error
+        return self.timer.burst(steps_call(steps, implementation), _TRIALS[self.problem.unit]), config, error
 
     def _compute(self, stage: Stage, config: Config, implementation: str) -> None:
         spoil(tuple(self.problem.outputs[i] for i in stage.outputs))
