@@ -20,25 +20,27 @@ _POINTERS = [
     )
 ]
 _DESCRIPTORS = [
-    config("BM BN BK", blocks, warps, stages, WS=specialized, G=8)
-    for blocks, warps, stages, specialized in (
-        ((128, 256, 64), 8, 3, True),
-        ((128, 256, 64), 8, 4, True),
-        ((128, 128, 64), 8, 4, True),
-        ((128, 256, 64), 8, 3, False),
-        ((128, 256, 64), 8, 4, False),
-        ((128, 128, 64), 4, 4, False),
+    config("BM BN BK", blocks, warps, stages, WS=specialized, G=group)
+    for blocks, warps, stages, specialized, group in (
+        ((128, 256, 64), 8, 3, True, 8),
+        ((128, 256, 64), 8, 3, True, 16),
+        ((128, 256, 64), 8, 4, True, 8),
+        ((128, 128, 64), 8, 4, True, 8),
+        ((128, 256, 64), 8, 3, False, 8),
+        ((128, 256, 64), 8, 4, False, 8),
+        ((128, 128, 64), 4, 4, False, 8),
     )
 ]
 #: 8-bit elements: twice as many fit in the rows of 128 bytes.
 _BYTES = [
-    config("BM BN BK", blocks, warps, stages, WS=specialized, G=8)
-    for blocks, warps, stages, specialized in (
-        ((128, 256, 128), 8, 3, True),
-        ((128, 256, 128), 8, 4, True),
-        ((128, 256, 128), 8, 3, False),
-        ((128, 256, 128), 8, 4, False),
-        ((128, 128, 128), 8, 4, False),
+    config("BM BN BK", blocks, warps, stages, WS=specialized, G=group)
+    for blocks, warps, stages, specialized, group in (
+        ((128, 256, 128), 8, 3, True, 8),
+        ((128, 256, 128), 8, 3, True, 16),
+        ((128, 256, 128), 8, 4, True, 8),
+        ((128, 256, 128), 8, 3, False, 8),
+        ((128, 256, 128), 8, 4, False, 8),
+        ((128, 128, 128), 8, 4, False, 8),
     )
 ]
 

@@ -4,21 +4,19 @@ Before: `tilegpu-warp-specialize`, `tilegpu-stage-stores` and `tilegpu-overlap-w
 that leaves wgmmas in flight from one iteration to the next, and stores behind it, in pieces that each wait for room in shared memory:
 
     for tile …:                                    for tile … iter_args(done, place):
-        acc = if it runs:                              for the first k … iter_args(acc):
+        acc = if it runs:                              for k … iter_args(acc):
             for k … iter_args(acc):                        wait for blocks
                 wait for blocks                            wgmma
-                wgmma                                      if there was a tile: store the next piece of done at place
+                wgmma                                      early in the loop, if there was a tile: store a piece of done at place
                 wgmma_wait num = 1, release                wgmma_wait num = 1, release
-        wgmma_wait num = 0, release                    place' = that of tile
-        done = fp_to_fp acc                            for k … iter_args(acc):              the other products, as before
-        store done at the place of tile                wgmma_wait num = 0, release
-                                                       done' = fp_to_fp acc
-                                                   for the last tile …: store done at place
+        wgmma_wait num = 0, release                    wgmma_wait num = 0, release
+        done = fp_to_fp acc                            done' = fp_to_fp acc, place' = that of tile
+        store done at the place of tile            for the last tile …: store done at place
 
-After: as on the right. The first products are those of one iteration, and of one more for each piece: a piece is stored beside the wgmmas
-of two iterations, so it keeps no matrix unit waiting, and holds no block back. What is stored waits in registers, where it must fit beside
-the accumulators, with the scalars that say where; they are computed while products run. If there are fewer iterations, the last one stores
-all pieces that are left. Where the inner loop does not run, for any tile, the last loop stores them all.
+After: as on the right. From the second iteration on, each stores a piece: beside the wgmmas of two iterations, so it keeps no matrix unit
+waiting, and holds no block back. What is stored waits in registers, where it must fit beside the accumulators, with the scalars that say
+where; the iteration after the last piece computes these for its own tile. If there are fewer iterations, the last one does all that is
+left. Where the inner loop does not run, for any tile, the last loop stores them all.
 
 Why in pieces: with all of a tile stored behind its successor's first two products, whose blocks were released after that, those of the
 fifth came 1,000 cycles too late (H200: 18,400 cycles for a tile of 128x256 with K = 1024, of which the products take 16,384).
@@ -41,7 +39,6 @@ from .start_accumulators import start_from_nothing
 #: Registers of a thread for all but the accumulators and the tile before, and all that it has where roles do not say so.
 _OTHER_REGISTERS = 40
 _ALL_REGISTERS = 255
-_FIRST_INIT = 3
 _STORING = frozenset(
     {"tilegpu.slot", "tilegpu.local_store", "tilegpu.fence_async", "tilegpu.tma_store", "tilegpu.tma_reduce", "tilegpu.tma_store_wait"}
 )
@@ -193,7 +190,6 @@ class _Deferral:
         limits = [build.binary("arith.addi", products.lower, products.step)]
         for _ in self.pieces:
             limits.append(build.binary("arith.addi", limits[-1], products.step))
-        ahead = build.binary("arith.minsi", limits[-1], products.upper)
         nothing = [_nothing(build, v.type) for v in self.crossing] + [build.integer(v.type, 0) for v in self.places]
         inits = [*old.inits, *nothing, old.lower]
         types = [v.type for v in inits]
@@ -205,45 +201,56 @@ class _Deferral:
         stored: Values = dict(zip((*self.crossing, *self.places), args[len(old.args) :], strict=True))
         inside = Builder(ir.InsertionPoint(block), new.location)
         some = compare(inside, SGT, iv, old.lower)
-        first = self._first(inside, products, (ahead, *limits), carried, stored, some)
-        place = self._place(inside, iv)
+        results = self._with_stores(inside, products, limits, carried, stored, some, iv)
         for op in self.body:
             if op not in self.stores:
                 block.append(op)
         for argument, replacement in zip(old.args, args, strict=False):
             argument.replace_all_uses_with(replacement)
-        self._take_over(products, ahead, first)
-        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, *place, iv])
+        self._take_over(products, results)
+        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, *results[len(products.args) :], iv])
         return new
 
-    def _first(
-        self, build: Builder, products: Loop, limits: tuple[ir.Value, ...], carried: Values, stored: Values, some: ir.Value
+    def _with_stores(
+        self,
+        build: Builder,
+        products: Loop,
+        limits: list[ir.Value],
+        carried: Values,
+        stored: Values,
+        some: ir.Value,
+        tile: ir.Value,
     ) -> list[ir.Value]:
-        """Repeat the loop of the products up to `limits[0]`, with the stores, if there is `some` tile, in front of its wait; return its
-        results. Piece number n of the values `stored` is stored in the iteration at `limits[1 + n]`, or the last one before."""
-        upper, *limits = limits
-        inits = [carried.get(v, v) for v in products.inits]
+        """Repeat the loop of the products of `tile` with the stores, if there is `some` tile before it, in front of its wait; return its
+        results, and where its own tile is stored. Piece number n of the values `stored` is stored in the iteration at `limits[n]`, or the
+        last one before; that at the last limit computes the place."""
+        inits = [*(carried.get(v, v) for v in products.inits), *(build.integer(v.type, 0) for v in self.places)]
         types = [v.type for v in inits]
-        new = build.op("scf.for", types, [products.lower, upper, products.step, *inits], regions=1)
+        attributes = {name: products.op.attributes[name] for name in products.op.attributes}
+        new = build.op("scf.for", types, [products.lower, products.upper, products.step, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(products.iv.type, *types, arg_locs=[products.op.location] * (len(types) + 1))
-        iv = block.arguments[0]
+        iv, *args = block.arguments
         inside = Builder(ir.InsertionPoint(block), products.op.location)
-        values: Values = dict(zip((products.iv, *products.args), block.arguments, strict=True))
+        values: Values = dict(zip((products.iv, *products.args), block.arguments, strict=False))
         *ops, _ = products.ops
         wait = next(i for i, op in enumerate(ops) if op.name == "tilegpu.wgmma_wait")
         for op in ops[:wait]:
             inside.clone(op, values)
+        *limits, end = limits
         is_last = compare(inside, SGE, inside.binary("arith.addi", iv, products.step), products.upper)
-        for piece, limit in zip(self.pieces, limits, strict=False):
-            early = inside.binary("arith.andi", is_last, compare(inside, SLT, iv, limit))
-            due = inside.binary("arith.ori", early, compare(inside, EQ, iv, limit))
-            branch = inside.op("scf.if", [], [inside.binary("arith.andi", some, due)], regions=2)
-            stores = Builder(ir.InsertionPoint(branch.regions[0].blocks.append()), new.location)
+        within = _branch(inside, inside.binary("arith.andi", some, compare(inside, SLT, iv, end)))
+        for piece, limit in zip(self.pieces, limits, strict=True):
+            stores = _branch(within, _is_due(within, iv, limit, is_last))
             self._repeat(stores, piece, dict(stored))
             stores.op("scf.yield", [], [])
+        within.op("scf.yield", [], [])
+        place = inside.op("scf.if", [v.type for v in self.places], [_is_due(inside, iv, end, is_last)], regions=2)
+        computed, kept = (Builder(ir.InsertionPoint(region.blocks.append()), new.location) for region in place.regions)
+        computed.op("scf.yield", [], self._place(computed, tile))
+        kept.op("scf.yield", [], args[len(products.args) :])
         for op in ops[wait:]:
             inside.clone(op, values)
-        inside.op("scf.yield", [], [values.get(v, v) for v in products.yields])
+        inside.op("scf.yield", [], [*(values.get(v, v) for v in products.yields), *place.results])
         start_from_nothing(new)
         return list(new.results)
 
@@ -268,11 +275,11 @@ class _Deferral:
             build.clone(op, values)
         return values.get(value, value)
 
-    def _take_over(self, products: Loop, lower: ir.Value, waiting: list[ir.Value]) -> None:
-        """Let the loop of the products go on where the first ones stop, outside of its branch, since it is sure to have run."""
-        products.op.operands[0] = lower
-        for i, value in enumerate(waiting):
-            products.op.operands[_FIRST_INIT + i] = value
+    def _take_over(self, products: Loop, results: list[ir.Value]) -> None:
+        """Replace the old loop of the products, and take what follows it out of its branch, since it is sure to have run."""
+        for old, new in zip(products.op.results, results, strict=False):
+            old.replace_all_uses_with(new)
+        products.op.erase()
         *ops, end = (o.operation for o in self.site.regions[0].blocks[0].operations)
         for op in ops:
             op.move_before(self.site)
@@ -280,6 +287,18 @@ class _Deferral:
             result.replace_all_uses_with(value)
             self.crossing = [value if v == result else v for v in self.crossing]
         self.site.erase()
+
+
+def _is_due(build: Builder, iv: ir.Value, at: ir.Value, is_last: ir.Value) -> ir.Value:
+    """Whether an iteration is the one at `at`, or the last one and before it."""
+    early = build.binary("arith.andi", is_last, compare(build, SLT, iv, at))
+    return build.binary("arith.ori", early, compare(build, EQ, iv, at))
+
+
+def _branch(build: Builder, condition: ir.Value) -> Builder:
+    """Build a branch without results; return what builds its body."""
+    op = build.op("scf.if", [], [condition], regions=2)
+    return Builder(ir.InsertionPoint(op.regions[0].blocks.append()), build.loc)
 
 
 def _products(branch: ir.Operation) -> ir.Operation | None:

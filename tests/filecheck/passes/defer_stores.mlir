@@ -16,35 +16,38 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK: %[[STAGED:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16
   // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[STEPS:.*]], %c0_i32
   // CHECK: %[[LEFT:.*]]:3 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32, i32)
-  // CHECK: %[[AHEAD:.*]] = arith.minsi %[[STEPS]], %c2_i32
   // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[ROW:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %[[FIRST]])
   // CHECK: %[[BEFORE:.*]] = arith.cmpi sgt, %[[T]], %[[FIRST]]
-  // CHECK-NEXT: %[[NEXT:.*]]:4 = scf.for %[[K:.*]] = %c0_i32 to %[[AHEAD]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]]
+  // CHECK-NEXT: %[[SUMS:.*]]:5 = scf.for %[[K:.*]] = %c0_i32 to %[[STEPS]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]], {{.*}}, %[[KEPT:[a-z0-9]+]] = %c0_i32)
   // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
   // CHECK: tilegpu.mbarrier_wait
   // CHECK: tilegpu.wgmma %{{.*}}, %[[SUM]] use_acc = %[[AGAIN]]
   // CHECK: %[[AFTER:.*]] = arith.addi %[[K]], %c1_i32
   // CHECK: %[[END:.*]] = arith.cmpi sge, %[[AFTER]], %[[STEPS]]
-  // CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[K]], %c1_i32
-  // CHECK: %[[REST:.*]] = arith.andi %[[END]], %[[EARLY]]
+  // CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[K]], %c2_i32
+  // CHECK: %[[STORES:.*]] = arith.andi %[[BEFORE]], %[[EARLY]]
+  // CHECK-NEXT: scf.if %[[STORES]] {
+  // CHECK: %[[FEW:.*]] = arith.cmpi slt, %[[K]], %c1_i32
+  // CHECK: %[[REST:.*]] = arith.andi %[[END]], %[[FEW]]
   // CHECK: %[[SECOND:.*]] = arith.cmpi eq, %[[K]], %c1_i32
   // CHECK: %[[DUE:.*]] = arith.ori %[[REST]], %[[SECOND]]
-  // CHECK: %[[STORE:.*]] = arith.andi %[[BEFORE]], %[[DUE]]
-  // CHECK-NEXT: scf.if %[[STORE]] {
+  // CHECK-NEXT: scf.if %[[DUE]] {
   // CHECK: tilegpu.tma_store_wait num = 0 read
   // CHECK-NEXT: tilegpu.local_store %[[DONE]], %[[STAGED]] {tilegpu.each_warp = 16 : i32}
   // CHECK-NEXT: tilegpu.fence_async
   // CHECK-NEXT: tilegpu.tma_store %{{.*}}[%[[ROW]], %c0_i32], %[[STAGED]]
   // CHECK: }
+  // CHECK: %[[PLACE:.*]] = scf.if %{{.*}} -> (i32) {
+  // CHECK: %[[OWN:.*]] = arith.muli %[[T]], %c128_i32
+  // CHECK: scf.yield %[[OWN]]
+  // CHECK: scf.yield %[[KEPT]]
   // CHECK: tilegpu.wgmma_wait num = 1
   // CHECK-NEXT: %[[E:.*]] = tilegpu.slot
   // CHECK-NEXT: tilegpu.mbarrier_arrive %[[E]] count = 1 pred = %[[AGAIN]] {tilegpu.each_warpgroup}
-  // CHECK: %[[PLACE:.*]] = arith.muli %[[T]], %c128_i32
-  // CHECK: scf.for %{{.*}} = %[[AHEAD]] to %[[STEPS]] {{.*}} iter_args(%{{.*}} = %[[NEXT]]#0, %{{.*}} = %[[NEXT]]#1
-  // CHECK: tilegpu.wgmma_wait num = 1
+  // CHECK: scf.yield {{.*}}, %[[PLACE]]
   // CHECK: tilegpu.wgmma_wait num = 0(
   // CHECK: %[[HALF:.*]] = tile.fp_to_fp
-  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[PLACE]], %[[T]]
+  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[SUMS]]#4, %[[T]]
   // CHECK: } else {
   // CHECK: scf.yield %{{.*}}, %[[FIRST]]
   // CHECK: scf.for %{{.*}} = %[[LEFT]]#2 to %[[TILES]] {{.*}} iter_args(%[[AT:.*]] = %[[LEFT]]#1)
