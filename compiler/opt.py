@@ -87,7 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.output == "-":
         sys.stdout.write(result)
     else:
-        Path(args.output).write_text(result, encoding="utf-8")
+        try:
+            Path(args.output).write_text(result, encoding="utf-8")
+        except OSError as e:
+            print(f"tilewright-opt: error: {e}", file=sys.stderr)
+            return 1
     return 0 if ok else 1
 
 
@@ -311,7 +315,7 @@ def _emit(module: ir.Module, invocation: Invocation) -> str:
 
     backend, _, arch = (invocation.target or "").partition(":")
     if not arch:
-        raise ValueError("--emit needs --target, such as --target=cuda:90")
+        raise ValueError(f"--emit needs --target, such as --target=cuda:90{f', not {invocation.target}' if invocation.target else ''}")
     target = GPUTarget(backend, int(arch), 32) if arch.isdigit() else GPUTarget(backend, arch, 64 if arch.startswith("gfx9") else 32)
     if invocation.emit == "schedule":
         backend_of_target = make_backend(target)
