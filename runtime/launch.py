@@ -28,6 +28,8 @@ FORMATS |= {"fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}
 
 Frame = tuple[bytearray, Any, Any]
 
+#: What a loop over programs counts to: its counter is an i32, and is compared once beyond the last program.
+_MOST_PROGRAMS = 2**31 - 1
 _GRID = struct.Struct("<3I")
 
 
@@ -114,9 +116,12 @@ def make_frame(
 
 def loop_programs(layout: Packing, memory: bytearray, limit: int, x: int, y: int, z: int) -> None:
     """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` CTAs, which loop over all its programs: the grid goes where
-    the kernel's arguments point."""
+    the kernel's arguments point. Raises ValueError for more programs than the loop counts in 32 bits."""
+    programs = x * y * z
+    if programs + limit > _MOST_PROGRAMS:
+        raise ValueError(f"a grid of {x} x {y} x {z} programs is too large for a loop over programs: launch it with persistent=False")
     _GRID.pack_into(memory, layout.grid, x, y, z)
-    _GRID.pack_into(memory, layout.config, min(x * y * z, limit), 1, 1)
+    _GRID.pack_into(memory, layout.config, min(programs, limit), 1, 1)
 
 
 def bf16_bits(value: float) -> int:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.runtime.drivers.libcuda import LaunchConfig
-from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of, make_frame, packing
+from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of, loop_programs, make_frame, packing
 
 VALUES = {"?": True, "e": 1.5, "f": 2.5, "d": -3.5}
 
@@ -41,6 +41,17 @@ def test_values_lie_where_the_pointers_say(codes):
 def test_launch_config_is_that_of_the_driver():
     assert ctypes.sizeof(LaunchConfig) == 56
     assert LaunchConfig.stream.offset == 32 and LaunchConfig.attributes.offset == 40 and LaunchConfig.count.offset == 48
+
+
+def test_loops_over_programs_take_what_runs_at_a_time():
+    layout = packing(["i"])
+    memory, _, _ = make_frame(layout, [0], [], axes=(0, 1, 2))
+    config = LaunchConfig.from_buffer(memory, layout.config)
+    for grid, ctas in (((100, 7, 3), 264), ((5, 1, 1), 5), ((0, 1, 1), 0), ((2**31 - 300, 1, 1), 264)):
+        loop_programs(layout, memory, 264, *grid)
+        assert list(config.grid) == [ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
+    with pytest.raises(ValueError, match="2147483647 x 1 x 1 programs .* persistent=False"):
+        loop_programs(layout, memory, 264, 2**31 - 1, 1, 1)
 
 
 @pytest.mark.parametrize(
