@@ -180,7 +180,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "tilewright opt help": command_help,
     "speed": speed,
     "gemm facts": hopper.facts("gemm"),
-    "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for %\w+ = %\d+ to .*tensor<128x256xf32"),
+    "gemm loop": hopper.region("gemm", "ttgir", r"scf\.for .*tensor<128x256xf32"),
     "gemm producer": hopper.sass("gemm", r"USETMAXREG\.DEALLOC", r"USETMAXREG\.TRY"),
     "gemm consumer": hopper.sass("gemm", r"USETMAXREG\.TRY", r"\bEXIT\b"),
     "attention facts": hopper.facts("attention"),

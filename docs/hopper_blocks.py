@@ -89,7 +89,7 @@ def region(name: str, stage: str, start: str) -> Callable[[], str]:
 
 
 def _untyped(line: str) -> str:
-    line = re.sub(r" \{tilegpu\.(late|turns|behind_branch)[^}]*\}", "", line)
+    line = re.sub(r" \{tilegpu\.(late|turns|behind_branch|each_warp)\b[^}]*\}", "", line)
     line = re.sub(r"( \{tile\.\w+ = \w+\})? : (?!i32 \{$)[^{]*(\{?)$", r"\2", line)
     line = re.sub(r" -> \([^)]*\)\s*( : i32)? \{$", " {", line)
     line = re.sub(r",? precision = \w+", "", line).rstrip()
