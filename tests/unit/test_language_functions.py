@@ -175,7 +175,7 @@ def test_refused(k, function, error, message):
 # ---- reductions and scans -----------------------------------------------------------------------------------------------
 
 REDUCTIONS = [
-    (tl.sum, tl.int1, tl.int32, "addi"),
+    (tl.sum, tl.int1, tl.uint32, "addi"),
     (tl.sum, tl.int8, tl.int32, "addi"),
     (tl.sum, tl.uint16, tl.uint32, "addi"),
     (tl.sum, tl.bfloat16, tl.bfloat16, "addf"),
@@ -185,7 +185,7 @@ REDUCTIONS = [
     (tl.max, tl.uint32, tl.uint32, "maxui"),
     (tl.xor_sum, tl.int8, tl.int8, "xori"),
     (tl.reduce_or, tl.int1, tl.int1, "ori"),
-    (tl.cumsum, tl.int1, tl.int32, "addi"),
+    (tl.cumsum, tl.int1, tl.uint32, "addi"),
     (tl.cumprod, tl.float32, tl.float32, "mulf"),
 ]
 

@@ -183,11 +183,11 @@ def _argmin_combine_tie_break_fast(value1, index1, value2, index2):
 
 
 def _sum_type(ty: dtype, wanted: Any) -> dtype:
-    """The type of a sum: `wanted`, else integers of less than 32 bits become 32 bits wide, so that counts do not wrap."""
+    """The type of a sum: `wanted`, else integers of less than 32 bits become 32 bits wide, so that counts do not wrap; int1 is unsigned."""
     if wanted is not None:
         return expect_dtype(wanted, "dtype")
     if ty.is_int() and ty.int_bitwidth < 32:
-        return int32 if ty.is_int_signed() or ty.is_bool() else uint32
+        return int32 if ty.is_int_signed() else uint32
     return ty
 
 
