@@ -115,6 +115,17 @@ def block_as_condition(x):
 
 
 @triton.jit
+def scale_row(row: tl.const, factor):
+    offsets = tl.arange(0, 16)
+    tl.store(row + offsets, tl.load(row + offsets) * factor)
+
+
+@triton.jit
+def stores_to_constant(x):
+    scale_row(x, 2.0)
+
+
+@triton.jit
 def changes_type(x, n):
     total = 0
     for _ in range(n):
@@ -249,6 +260,7 @@ IN_THE_KERNEL = [
     Mistake(
         "A range that is known at run time only", compiled(range_of_the_run, "*fp32 i32"), CompilationError, "constexpr", "tl.arange(0, n)"
     ),
+    Mistake("A store through a `tl.const` pointer", compiled(stores_to_constant, "*fp32"), CompilationError, "tl.const", "tl.store(row"),
     Mistake("Shapes that do not match", compiled(shapes_differ, "*fp32"), CompilationError, "[64] and [128]", "a + b"),
     Mistake(
         "A product of blocks that do not fit", compiled(inner_sizes_differ, "*fp32"), CompilationError, "not compatible", "tl.dot(a, a)"
