@@ -105,6 +105,10 @@ class Loop:
         owner = value.owner
         return None if isinstance(owner, ir.Block) else self._positions.get(key(owner.operation))
 
+    def is_outside(self, value: ir.Value) -> bool:
+        """Whether a value comes from outside of the body."""
+        return self.definition(value) is None and self.carried_index(value) is None and value != self.iv
+
     def slice_of(self, values: Iterable[ir.Value], through_loads: bool = False) -> Slice | None:
         """Return the computation of `values` inside the body, over iterations; None if it holds anything but cheap pure operations and,
         `through_loads`, loads that may run in an earlier iteration, from addresses that are computed without loads."""

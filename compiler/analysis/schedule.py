@@ -6,7 +6,7 @@
 | `tilegpu.slots` | a loop | slots of the rings that its copies go to |
 | `tilegpu.turns` | a loop with roles | warpgroups that issue their products one after the other; 0: whenever they like |
 | `tilegpu.ahead` | a load | how many iterations before its use it is copied; 0: it is not copied, but loaded where it stands |
-| `tilegpu.late` | a wgmma | by how many iterations it is issued late, 0 or 1 |
+| `tilegpu.late` | a wgmma | by how many iterations it is issued late: 0 or 1, or -1, an iteration early |
 
 All are `i32`. A pass that finds one absent decides for itself.
 """
@@ -17,6 +17,8 @@ from mlir import ir
 
 #: Attribute (unit) of a module whose loops are scheduled, but not rewritten yet.
 SCHEDULED = "tilegpu.scheduled"
+EARLY = -1
+"""What `tilegpu.late` says of a product that is issued an iteration early."""
 ROLES, SLOTS, TURNS, AHEAD, LATE = "tilegpu.roles", "tilegpu.slots", "tilegpu.turns", "tilegpu.ahead", "tilegpu.late"
 
 

@@ -28,14 +28,18 @@ _SLOTS = 2
 
 @dataclass(frozen=True)
 class Staging:
-    """`pieces` of shape `shape`, in `slots` buffers of `bytes` in all. `rows`: warp w of n stores the blocks of that many rows whose number
-    is w modulo n by itself; 0: all warps together."""
+    """`pieces` of shape `shape`, in `slots` buffers of `bytes` in all.
+
+    `rows`, `columns`: warp w of n stores the blocks of that many rows whose number is w modulo n by itself, or, if there are only m < n of
+    them, the part w / m of block w modulo m, of that many columns. 0: all warps together.
+    """
 
     pieces: int
     shape: tuple[int, ...]
     slots: int
     bytes: int
     rows: int
+    columns: int
 
 
 def stagings(value: ir.Type, bits: int) -> tuple[Staging, ...]:
@@ -47,13 +51,13 @@ def stagings(value: ir.Type, bits: int) -> tuple[Staging, ...]:
 def _stagings(layout: LinearLayout, bits: int) -> tuple[Staging, ...]:
     shape = layout.out_sizes
     size = prod(shape) * bits // 8
-    rows = _rows_of_warps(layout)
-    out = [Staging(1, shape, 1, size, rows)]
+    rows, columns = _part_of_warps(layout)
+    out = [Staging(1, shape, 1, size, rows, columns)]
     pieces = 2
     halved = halves(layout) if len(shape) == 2 else None
     while halved is not None and halved.out_sizes[1] * bits >= 8 * _ROW_BYTES and tma_layout(halved.out_sizes, bits, True) is not None:
         if pieces > _SLOTS:
-            out.append(Staging(pieces, halved.out_sizes, _SLOTS, size * _SLOTS // pieces, rows))
+            out.append(Staging(pieces, halved.out_sizes, _SLOTS, size * _SLOTS // pieces, rows, min(columns, halved.out_sizes[1])))
         pieces *= 2
         halved = halves(halved)
     return tuple(out)
@@ -68,16 +72,20 @@ def halves(layout: LinearLayout) -> LinearLayout | None:
     return shape_ops.split(shape_ops.trans(shape_ops.reshape(layout, (rows, 2, cols // 2)), (0, 2, 1)))
 
 
-def _rows_of_warps(layout: LinearLayout) -> int:
-    """Return the rows of which blocks are dealt to the warps in turn, or 0 if they are not."""
+def _part_of_warps(layout: LinearLayout) -> tuple[int, int]:
+    """Return the rows and columns of the blocks that are dealt to the warps in turn, or (0, 0) if they are not; see `Staging`."""
     warps = layout.column("warp")
     if layout.rank != 2 or not warps:
-        return 0
+        return 0, 0
+    rows, cols = layout.out_sizes
     first, other = layout.unpack(warps[0])
     if not _MIN_ROWS <= first <= MAX_BOX or other or first & first - 1:
-        return 0
-    if any(layout.unpack(column) != (first << i, 0) for i, column in enumerate(warps)):
-        return 0
-    mask = (first << len(warps)) - first << layout.shifts[0]
+        return 0, 0
+    deep = min(len(warps), (rows // first).bit_length() - 1)
+    wide = cols >> len(warps) - deep
+    expected = [(first << i, 0) for i in range(deep)] + [(0, wide << i) for i in range(len(warps) - deep)]
+    if not wide or [layout.unpack(column) for column in warps] != expected:
+        return 0, 0
+    mask = layout.pack(((first << deep) - first, cols - wide))
     rest = (*layout.column("register"), *layout.column("lane"), *layout.column("block"))
-    return 0 if any(column & mask for column in rest) else first
+    return (0, 0) if any(column & mask for column in rest) else (first, wide)

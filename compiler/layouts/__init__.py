@@ -23,6 +23,7 @@ from .queries import (
     shared_vector_width,
     store_masks,
     vector_width,
+    without_conflicts,
 )
 from .shape_ops import (
     broadcast_result,
@@ -98,6 +99,7 @@ __all__ = [
     "trans",
     "vector_basis",
     "vector_width",
+    "without_conflicts",
     "wgmma_accumulator",
     "wgmma_instruction",
     "wgmma_operand_a",

@@ -76,6 +76,24 @@ def shared_conflicts(layout: LinearLayout, shared: SharedLayout, element_bits: i
     return bank_conflicts(shared_columns(layout, shared)["lane"], vector * element_bytes, element_bytes)
 
 
+@lru_cache(maxsize=1024)
+def without_conflicts(layout: LinearLayout, shared: SharedLayout, element_bits: int) -> LinearLayout:
+    """Return the layout, or one in which half of the lanes hold their elements in other registers, by which an access of a tensor to a
+    buffer has fewer bank conflicts: some lanes write one row while others write another. Only selects lead from one to the other."""
+    best, least = layout, shared_conflicts(layout, shared, element_bits)
+    width = shared_vector_width(layout, shared, element_bits)
+    lanes, registers = layout.bases["lane"], layout.bases["register"]
+    for number, lane in enumerate(lanes) if least > 1 else ():
+        for register in registers:
+            moved = tuple(a ^ b for a, b in zip(lane, register, strict=True))
+            bases = {**layout.bases, "lane": [*lanes[:number], moved, *lanes[number + 1 :]]}
+            other = LinearLayout(bases, layout.out_sizes)
+            conflicts = shared_conflicts(other, shared, element_bits)
+            if any(register) and conflicts < least and shared_vector_width(other, shared, element_bits) == width:
+                best, least = other, conflicts
+    return best
+
+
 @lru_cache(maxsize=8192)
 def store_masks(layout: LinearLayout) -> tuple[int, int, int, int]:
     """Return the masks of redundant (register, lane, warp, block) bits: an element is stored once if all of them are zero."""

@@ -103,9 +103,13 @@ def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | No
 def elect(ctx: LoweringContext) -> ir.Value:
     """i1: whether this is the thread that the hardware elects out of the first warp of the CTA or role; whole warps must get here."""
     is_first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(0)), ctx.types.icmp("eq"))
+    return access.both(ctx, is_first, leads_warp(ctx))
+
+
+def leads_warp(ctx: LoweringContext) -> ir.Value:
+    """i1: whether the hardware picks this thread to act for its warp, all of which must get here."""
     leads = inline_asm(ctx, ELECT, "=r", (), ctx.types.i32)
-    leads = ctx.emit("llvm.icmp", ctx.types.i1, (leads, ctx.i32(0)), ctx.types.icmp("ne"))
-    return access.both(ctx, is_first, leads)
+    return ctx.emit("llvm.icmp", ctx.types.i1, (leads, ctx.i32(0)), ctx.types.icmp("ne"))
 
 
 @rule("tilegpu.mbarrier_expect")

@@ -23,7 +23,7 @@ from .context import LoweringContext
 from .memory import l2_policy
 from .registry import rule
 from .shared_memory import element_bytes
-from .sync import elected, own_rows
+from .sync import elected, leads_warp, own_rows
 
 #: PTX names of the reductions that TMA knows, by the kind of tma_reduce.
 REDUCTIONS = {"add": "add", "fadd": "add", "max": "max", "umax": "max", "min": "min", "umin": "min", "and": "and", "or": "or", "xor": "xor"}
@@ -59,6 +59,9 @@ def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctas = ir.IntegerAttr(op.attributes["tilegpu.ctas"]).value if "tilegpu.ctas" in op.attributes else 0
     descriptor, *indices, buffer, mbarrier = list(op.operands)[: _without_predicate(op)]
     condition = elected(ctx, op, _without_predicate(op))
+    if _is_bulk(descriptor):
+        _load_bulk(ctx, op, condition)
+        return []
     rank = len(indices)
     evict = keyword(op, "evict", "evict_normal")
     hint = "" if evict == "evict_normal" else ".L2::cache_hint"
@@ -82,6 +85,25 @@ def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 
     when(ctx, condition, issue)
     return []
+
+
+def _is_bulk(descriptor: ir.Value) -> bool:
+    """Whether a descriptor is no tensor map but a pointer (`passes.bulk_vectors`)."""
+    owner = descriptor.owner
+    return not isinstance(owner, ir.Block) and "tilegpu.bulk" in owner.operation.attributes
+
+
+def _load_bulk(ctx: LoweringContext, op: ir.Operation, condition: ir.Value | None) -> None:
+    """Copy a vector as it lies in memory."""
+    descriptor, index, buffer, mbarrier = list(op.operands)[:4]
+    shape, element, *_ = tilegpu.buffer_info(buffer.type)
+    source = ctx.emit(
+        "llvm.getelementptr", ctx.value(descriptor).type, (ctx.value(descriptor), ctx.value(index)), ctx.types.gep_attrs(element)
+    )
+    size = shape[0] * element_bytes(element)
+    text = f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], {size}, [$2];"
+    operands = (ctx.value(buffer), source, ctx.value(mbarrier))
+    when(ctx, condition, lambda: inline_asm(ctx, text, "r,l,r,~{memory}", operands, None))
 
 
 def _cta_mask(ctx: LoweringContext, ctas: int) -> ir.Value:
@@ -127,7 +149,7 @@ def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.
     constraints = ",".join(["l", "r", *["r"] * rank, "~{memory}"])
     values, base = [ctx.value(v) for v in indices], ctx.value(buffer)
     rows = own_rows(op)
-    condition = _first_of_warp(ctx) if rows else elected(ctx, op, len(op.operands))
+    condition = leads_warp(ctx) if rows else elected(ctx, op, len(op.operands))
     boxes = boxes_of(buffer.type, rows or MAX_BOX)
 
     def issue() -> None:
@@ -142,25 +164,29 @@ def _store(ctx: LoweringContext, op: ir.Operation, instruction: str) -> list[ir.
     return []
 
 
-def _first_of_warp(ctx: LoweringContext) -> ir.Value:
-    """i1: whether this is the first thread of its warp."""
-    return ctx.once("first of warp", lambda: ctx.emit("llvm.icmp", ctx.types.i1, (ctx.lane_id, ctx.i32(0)), ctx.types.icmp("eq")))
-
-
 def _of_warp(
     ctx: LoweringContext, boxes: TmaBoxes, rows: int, buffer_type: ir.Type, indices: list[ir.Value], base: ir.Value
 ) -> tuple[list[ir.Value], ir.Value, TmaBoxes]:
-    """(indices, address, boxes) of the part of a buffer that a warp stores: its blocks of `rows` rows."""
+    """(indices, address, boxes) of the part of a buffer that a warp stores; see `analysis.staging.Staging.rows`."""
     shared = shared_of(buffer_type)
     size = element_bytes(tilegpu.buffer_info(buffer_type)[1])
+    height, width = shared.shape
     first, bits = log2_exact(rows), log2_exact(ctx.warps)
-    columns = [c * size for c in shared.address_columns()[shared.linear.shifts[0] + first :][:bits]]
-    row = ctx.emit("llvm.shl", ctx.types.i32, (ctx.uniform_warp_id, ctx.i32(first)))
-    at = [ctx.emit("llvm.add", ctx.types.i32, (indices[0], row)), *indices[1:]]
+    deep = min(bits, log2_exact(height) - first)
+    part = width >> bits - deep
+    addresses = shared.address_columns()
+    below, right = (addresses[shared.linear.shifts[dim] + start :] for dim, start in ((0, first), (1, log2_exact(part))))
+    columns = [c * size for c in (*below[:deep], *right[: bits - deep])]
+    steps = ([rows << i for i in range(deep)], [0] * deep + [part << i for i in range(bits - deep)])
+    at = list(indices)
+    for dim, step in enumerate(steps):
+        if any(step):
+            moved = linear.apply_columns(ctx, ctx.uniform_warp_id, step)
+            at[dim] = ctx.emit("llvm.add", ctx.types.i32, (indices[dim], moved))
     offset = linear.apply_columns(ctx, ctx.uniform_warp_id, columns)
     address = ctx.emit("llvm.getelementptr", ctx.types.ptr3, (base, offset), ctx.types.gep_attrs(ctx.types.i8))
-    mask = rows * ((1 << bits) - 1)
-    return at, address, replace(boxes, parts=tuple(part for part in boxes.parts if not part[0][0] & mask))
+    mask = rows * ((1 << deep) - 1)
+    return at, address, replace(boxes, parts=tuple(p for p in boxes.parts if not p[0][0] & mask and p[0][1] < part))
 
 
 @rule("tilegpu.tma_store")

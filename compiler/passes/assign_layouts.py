@@ -3,8 +3,9 @@
 Before: functions over tensors without layouts, tensor descriptors lowered.
 After: every tensor type carries `#tilegpu.linear`, conversions are explicit `tilegpu.convert_layout` operations next to the value they
 convert, accesses carry `tilegpu.vector` (i32): the number of neighbouring elements that one access may cover, proven contiguous, aligned
-and under one mask bit in the access's layout. The module carries the `tilegpu.*` attributes of `Machine`. Dots are still `tile.dot`, with
-the accumulator in the layout of the instruction that will compute it and the operands in whichever layout they come.
+and under one mask bit in the access's layout. Loads of whole vectors that TMA could copy as they lie in memory carry `tilegpu.run`. The
+module carries the `tilegpu.*` attributes of `Machine`. Dots are still `tile.dot`, with the accumulator in the layout of the instruction
+that will compute it and the operands in whichever layout they come.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from tilewright.dialects import tile
 from .building import i32_attr
 from .registry import register
 
+#: Attribute (unit) of loads of vectors that lie in memory as TMA copies them without a tensor map.
+RUN = "tilegpu.run"
+_BULK_BYTES = 16
+
 
 @register("tilegpu-assign-layouts")
 def assign_layouts(
@@ -39,9 +44,21 @@ def assign_layouts(
             solution = LayoutSolver(Tree(function), axis, machine)
             rewriter = LayoutRewriter(solution)
             widths = {node: rewriter.access_width(node, axis) for node in solution.accesses}
+            runs = [node for node in solution.accesses if _is_run(node, axis, rewriter.tensors[node.operands[0]])]
             rewriter.run(function)
             for node, width in widths.items():
                 node.op.attributes["tilegpu.vector"] = i32_attr(width, function.context)
+            for node in runs:
+                node.op.attributes[RUN] = ir.UnitAttr.get(function.context)
+
+
+def _is_run(node: Node, axis: AxisAnalysis, pointers: ir.Type) -> bool:
+    """Whether an access is a load of a vector that lies in memory as a whole, from a multiple of 16 bytes on, a multiple of that long."""
+    if node.op.name != "tile.load" or len(node.operands) > 1 or pointers.rank != 1:
+        return False
+    info, length = axis.get(node.operands[0]), pointers.shape[0]
+    size = length * element_bytes(tile.pointee(pointers.element_type))
+    return info.contiguity[0] >= length and info.divisibility[0] % _BULK_BYTES == 0 and size % _BULK_BYTES == 0
 
 
 class LayoutRewriter:

@@ -10,7 +10,7 @@ What asynchronous accesses mean here:
   behind that. With the attribute `tilegpu.slot_is_free` the pipeliner promises that a barrier already lies between it and the slot's
   readers.
 - `wgmma` and TMA stores read when they are issued and again until the wait that completes them, so a barrier goes between that wait
-  and the next write.
+  and the next write. Wgmmas end in order: a wait that leaves n in flight completes those behind which n others were issued.
 - `tma_load` writes when it is issued; whoever waits on its mbarrier may read.
 - An mbarrier is initialised by one thread and used by the others after a barrier.
 - Accesses with the attribute `tilegpu.each_warp` are to memory that only the thread's own warp accesses like this: between two of these a
@@ -47,7 +47,8 @@ class State:
     reads: set[Interval] = field(default_factory=set)
     writes: set[Interval] = field(default_factory=set)
     copies: set[Interval] = field(default_factory=set)
-    products: set[Interval] = field(default_factory=set)
+    products: dict[Interval, int] = field(default_factory=dict)
+    """How many products at least were issued behind the last one that reads the bytes."""
     stores: set[Interval] = field(default_factory=set)
     own_reads: set[Interval] = field(default_factory=set)
     own_writes: set[Interval] = field(default_factory=set)
@@ -55,17 +56,21 @@ class State:
     own_stores: set[Interval] = field(default_factory=set)
     """The `own` ones are those of warps to memory of their own."""
 
-    def _all(self) -> tuple[set[Interval], ...]:
+    def _sets(self) -> tuple[set[Interval], ...]:
         own = (self.own_reads, self.own_writes, self.own_copies, self.own_stores)
-        return (self.reads, self.writes, self.copies, self.products, self.stores, *own)
+        return (self.reads, self.writes, self.copies, self.stores, *own)
 
     def copy(self) -> State:
-        return State(*map(set, self._all()))
+        out = State()
+        out.join(self)
+        return out
 
     def join(self, other: State) -> None:
         """Add what may be going on in `other`."""
-        for mine, others in zip(self._all(), other._all(), strict=True):
+        for mine, others in zip(self._sets(), other._sets(), strict=True):
             mine |= others
+        for read, behind in other.products.items():
+            self.products[read] = min(behind, self.products.get(read, behind))
 
     def barrier(self) -> None:
         """All threads have got here."""
@@ -108,7 +113,8 @@ class Event:
     op: ir.Operation
     reads: list[Interval] = field(default_factory=list)
     writes: list[Interval] = field(default_factory=list)
-    drains: bool = False
+    left: int = 0
+    """What a wait leaves in flight."""
     own: bool = False
     bodies: list[list[Event]] = field(default_factory=list)
     summary: Summary | None = None
@@ -209,7 +215,7 @@ class _Reader:
             buffer, mbarrier = _tma_operands(op)
             return Event("use", op, self._buffer(mbarrier), self._buffer(buffer))
         if name in _WAITS:
-            return Event(_WAITS[name], op, drains=ir.IntegerAttr(op.attributes["num"]).value == 0)
+            return Event(_WAITS[name], op, left=ir.IntegerAttr(op.attributes["num"]).value)
         if name in _BARRIERS or (name == "tilegpu.named_barrier_sync" and self._is_full(op)):
             return Event("warp barrier" if _EACH_WARP in op.attributes else "barrier", op)
         if name in _LOOPS or name == "scf.if" or name == "tilegpu.warp_specialize":
@@ -357,7 +363,7 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         (state.own_copies if event.own else state.copies).update(event.writes)
     elif kind == "product":
         state.reads.update(event.reads)
-        state.products.update(event.reads)
+        state.products = {read: behind + 1 for read, behind in state.products.items()} | dict.fromkeys(event.reads, 0)
     elif kind == "store":
         (state.own_stores if event.own else state.stores).update(event.reads)
     elif kind == "barrier":
@@ -370,21 +376,34 @@ def _apply(event: Event, state: State, place: Place, summary: Summary | None) ->
         # The callee has memory of its own, but may leave accesses to it behind; so does its next call.
         _barrier(event.op, state, place, summary)
     elif kind in _WAITS.values():
-        _wait(kind, event.drains, state)
+        _wait(kind, event.left, state)
         if summary is not None:
             summary.waits.add(kind)
 
 
-def _wait(kind: str, drains: bool, state: State) -> None:
-    """This thread's asynchronous accesses have ended, or some of them; those of other threads not yet."""
-    for pending, ended in {
-        "copies": ((state.copies, state.writes), (state.own_copies, state.own_writes)),
-        "products": ((state.products, state.reads),),
-        "stores": ((state.stores, state.reads), (state.own_stores, state.own_reads)),
-    }[kind]:
-        ended |= pending
-        if drains:
+def _wait(kind: str, left: int, state: State) -> None:
+    """This thread's asynchronous accesses have ended, all but `left`; those of other threads not yet."""
+    if kind == "products":
+        ended = {read for read, behind in state.products.items() if behind >= left}
+        state.reads |= ended
+        state.products = {read: behind for read, behind in state.products.items() if read not in ended}
+        return
+    _may_have_ended(kind, state)
+    if left == 0:
+        for pending in (state.copies, state.own_copies) if kind == "copies" else (state.stores, state.own_stores):
             pending.clear()
+
+
+def _may_have_ended(kind: str, state: State) -> None:
+    """Some of this thread's asynchronous accesses may have ended."""
+    if kind == "products":
+        state.reads.update(state.products)
+    elif kind == "copies":
+        state.writes |= state.copies
+        state.own_writes |= state.own_copies
+    else:
+        state.reads |= state.stores
+        state.own_reads |= state.own_stores
 
 
 def _run_branch(event: Event, state: State, place: Place, summary: Summary | None) -> None:
@@ -429,7 +448,7 @@ def _run_loop(event: Event, state: State, place: Place, summary: Summary | None)
     # What an iteration may start in: what came before the loop, or what the last iteration left, with what its waits ended.
     state.join(inside.left)
     for kind in inside.waits:
-        _wait(kind, False, state)
+        _may_have_ended(kind, state)
     if summary is not None:
         return
     # The loop ends behind its first body (all of a `for`, the condition of a `while`), or a `for` does not run at all.

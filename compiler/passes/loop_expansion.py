@@ -26,19 +26,20 @@ EACH_WARP = "tilegpu.each_warp"
 class Copy:
     """A load that becomes a copy. `shared` is the layout of a slot; `position` that of the load in the loop, `alloc` those of the
     allocation that holds the loaded value for a dot, and of its fence (empty if the value is read back into registers); `delay` the
-    iterations by which its use is delayed."""
+    iterations by which its use is delayed. `bulk`: TMA copies it as it lies in memory (`bulk_vectors`)."""
 
     load: ir.Operation
     position: int
     shared: SharedLayout
     alloc: list[int]
     delay: int = 0
+    bulk: bool = False
     buffer: ir.Value | None = None
 
     @property
     def by_tma(self) -> bool:
         """Whether TMA does the copy, not cp.async."""
-        return self.load.name == "tile.descriptor_load"
+        return self.bulk or self.load.name == "tile.descriptor_load"
 
     def addresses(self, loop: Loop) -> Slice:
         """The computation of where it copies from."""
@@ -61,13 +62,15 @@ class Copy:
 @dataclass
 class Plan:
     """What to do with a loop. `lag`: iterations for which a slot may still be read after the one that consumed it; `behind_wait`: copies
-    stand behind the first wait for wgmmas, since the iteration before still reads the slot that they write."""
+    stand behind the first wait for wgmmas, since the iteration before still reads the slot that they write. `early`: the position of a
+    product that is to be issued an iteration early, by `tilegpu-early-products`; its blocks are loaded two iterations ahead or more."""
 
     copies: list[Copy]
     delayed: list[Delayed]
     slots: int
     lag: int
     behind_wait: bool
+    early: int | None = None
 
 
 class Track:
@@ -236,8 +239,13 @@ class Expansion:
         tokens = self._wait_for_threads(build, self.distance - 1, uses_wgmma)
         for delay in self.tma_delays:
             self._wait_for_tma(build, delay, slots[delay], parities[delay])
+        vectors: dict[int, list[Copy]] = {}
         for copy in plan.copies:
-            self._arrived(build, copy, slots[copy.delay], [] if copy.by_tma else tokens)
+            if copy.bulk:
+                vectors.setdefault(self._read_behind(copy), []).append(copy)
+        for copy in plan.copies:
+            if not copy.bulk:
+                self._arrived(build, copy, slots[copy.delay], [] if copy.by_tma else tokens)
         first_wait = next((p for p in live if loop.names[p] == "tilegpu.wgmma_wait"), None)
         self.slot_is_free = first_wait is not None and not plan.behind_wait
         if first_wait is None:
@@ -248,6 +256,8 @@ class Expansion:
                 self._issue_ahead(build, iv, slots)
                 loop.ops[position].attributes["num"] = i32_attr(len(plan.delayed), self.context)
             block.append(loop.ops[position])
+            for copy in vectors.get(position, []):
+                self._arrived(build, copy, slots[0], [])
             if position == first_wait and plan.behind_wait:
                 self._issue_ahead(build, iv, slots)
         for delayed, result in zip(plan.delayed, self.results, strict=True):
@@ -265,6 +275,12 @@ class Expansion:
         loop.iv.replace_all_uses_with(iv)
         for i, arg in zip(kept, carried, strict=True):
             loop.args[i].replace_all_uses_with(arg)
+
+    def _read_behind(self, copy: Copy) -> int:
+        """Return the position of the product behind which a vector is read: the last one in front of its first use."""
+        loop = self.loop
+        first = min(loop.position(use.owner.operation) for use in copy.load.results[0].uses)
+        return max(p for p in range(first) if loop.names[p] == "tilegpu.wgmma")
 
     def _wait_for_threads(self, build: Builder, num: int, fence: bool) -> list[ir.Value]:
         """Wait until `num` groups of cp.async copies are in flight, if there are any; return the token. `fence`: wgmma reads them."""

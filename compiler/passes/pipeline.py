@@ -27,7 +27,8 @@ on together; instead of `async_wait` the body waits for the mbarrier of its slot
 
 Address computations are repeated for the iteration ahead; where it lies beyond the loop's end, the copy is masked off. What they load
 themselves (indices, pages of a table) is loaded into registers one iteration before the copy is issued that needs it.
-A vector that meets the result of a dot is loaded where it stands, by every thread for itself, while the dot is computed.
+A vector that meets the result of a dot is copied by TMA with the blocks of its iteration, if all of these are and it lies in memory as one
+piece (`bulk_vectors`). Else it is loaded where it stands, by every thread for itself, while the dot is computed.
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
 slots do not fit into shared memory get fewer stages. A loop without dots needs bytes on their way rather than stages: it gets slots until
 it has enough of them, or, where it asks for one stage, none. There each warp waits for its own copies only, with no barrier.
@@ -41,15 +42,20 @@ from math import prod
 from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
+from tilewright.compiler.analysis.early_products import REGISTERS, Early, early_product, threads_of
 from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, PROGRAMS, Loop
 from tilewright.compiler.analysis.register_pressure import MEETINGS
-from tilewright.compiler.analysis.schedule import AHEAD, SCHEDULED, SLOTS, given
+from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, SCHEDULED, SLOTS, given
+from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.analysis.wgmma_loops import MAX_REGISTERS, carries_accumulators, delayed_wgmmas
 from tilewright.compiler.encoding import layout_of, shared_of
 from tilewright.compiler.layouts import dim_order, identity, is_replicated, shared_vector_width
+from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tilegpu
 
-from .building import collect, is_zero, walk
+from .assign_layouts import RUN
+from .building import collect, defining, is_zero, walk
+from .bulk_vectors import can_be_bulk, make_bulk, run_layout
 from .diagnostics import user_error
 from .loop_expansion import Copy, Expansion, Plan
 from .lower_tma import described_buffer
@@ -67,6 +73,8 @@ _OTHER_REGISTERS = 32
 _BYTES_AHEAD, _MOST_SLOTS = 56 * 1024, 8
 #: A multiprocessor should hold two CTAs, and 16 warps.
 _FEWEST_CTAS, _FEWEST_WARPS = 2, 16
+#: Slots for loads that run two iterations ahead, so that a product may run one.
+_EARLY_SLOTS = 3
 
 
 @register("tilegpu-pipeline", only_for=("scf.for",))
@@ -77,6 +85,8 @@ def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 2
     for op in innermost_loops(module):
         loop = Loop(op)
         plan = plan_loop(loop, num_stages, num_warps, shared_limit, maxnreg)
+        if plan is not None and any(copy.bulk for copy in plan.copies):
+            loop, plan = _with_bulk(loop, plan)
         if plan is not None:
             Expansion(loop, plan).run()
     if SCHEDULED in module.attributes:
@@ -98,25 +108,80 @@ def plan_loop(loop: Loop, num_stages: int, num_warps: int, shared_limit: int, ma
     if not copies:
         return None
     delayed = delayed_wgmmas(loop, {c.alloc[0] for c in copies if c.alloc}, min(MAX_REGISTERS, maxnreg - _OTHER_REGISTERS))
+    for_roles = _asks_for_roles(op)
+    vectors = {copy.position: copy for copy in _bulk_copies(loop)} if not delayed and not for_roles else {}
+    blocks = [copy for copy in copies if copy.position not in vectors]
+    if blocks and all(copy.by_tma for copy in blocks):
+        copies = [*blocks, *vectors.values()]
     for copy in copies:
         copy.delay = int(any(d.alloc in copy.alloc for d in delayed))
     in_flight = not delayed and carries_accumulators(loop)
+    early = None if delayed or in_flight or for_roles else _early(loop, copies, maxnreg)
     if slots is not None:
         lag = slots - 1 - _distance(loop, copies, slots)
-        return Plan(copies, delayed, slots, lag, in_flight and not lag)
+        return Plan(copies, delayed, slots, lag, in_flight and not lag, early.issue if early and slots - lag >= _EARLY_SLOTS else None)
     room = shared_limit - _bytes_outside(op)
-    per_slot = sum(-(-c.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for c in copies)
+    per_slot = sum(c.slot_bytes if c.bulk else -(-c.slot_bytes // _SLOT_ALIGNMENT) * _SLOT_ALIGNMENT for c in copies)
     if _streams(loop) and "tile.num_stages" not in op.attributes:
         stages = min(1 - -_BYTES_AHEAD // per_slot, _MOST_SLOTS)
         room //= max(_FEWEST_CTAS, _FEWEST_WARPS // num_warps)
     slots = min(stages, max(1, room // per_slot))
     if slots < 2:
         return None
+    is_asked = early is not None and given(loop.ops[early.issue], LATE) == EARLY
+    if early is not None and (is_asked or _has_room(loop, copies, early, slots, per_slot, shared_limit)):
+        return Plan(copies, delayed, max(slots, _EARLY_SLOTS), 0, False, early.issue)
     # One slot more, if it leaves as many CTAs on a multiprocessor, saves a barrier in each iteration. TMA needs none: its copies stand
     # behind the wait, and the barrier that they need there comes while wgmmas run.
     fits = (slots + 1) * per_slot <= room and shared_limit // ((slots + 1) * per_slot) == shared_limit // (slots * per_slot)
     extra = in_flight and fits and not all(c.by_tma for c in copies)
     return Plan(copies, delayed, slots + extra, int(extra), in_flight and not extra)
+
+
+def _asks_for_roles(op: ir.Operation) -> bool:
+    """Whether the user asks for roles, in which a producer makes the copies: `tilegpu-warp-specialize` may still come to that."""
+    return "tile.warp_specialize" in op.attributes and ir.BoolAttr(op.attributes["tile.warp_specialize"]).value
+
+
+def _early(loop: Loop, copies: list[Copy], maxnreg: int) -> Early | None:
+    """Return the product of a loop that should be issued an iteration early, if TMA makes all of its copies."""
+    blocks = {key(loop.ops[copy.alloc[0]]) for copy in copies if copy.alloc}
+
+    def is_block(buffer: ir.Value) -> bool:
+        op = defining(buffer)
+        return op is not None and key(op) in blocks
+
+    if not all(copy.by_tma for copy in copies):
+        return None
+    return early_product(loop, is_block, min(maxnreg, REGISTERS // threads_of(loop.op)))
+
+
+def _has_room(loop: Loop, copies: list[Copy], early: Early, slots: int, per_slot: int, shared_limit: int) -> bool:
+    """Whether an early product and the slots for it leave as many programs on a multiprocessor as there were."""
+    held = {copy.alloc[0] for copy in copies if copy.alloc}
+    inside = 0
+    for position, op in enumerate(loop.ops):
+        if loop.names[position] == "tilegpu.local_alloc" and position not in held:
+            inside += buffer_bytes(op.results[0].type)
+        elif loop.names[position] in ("tile.descriptor_store", "tile.descriptor_reduce"):
+            inside += buffer_bytes(described_buffer(op.operands[0]))
+    other = _bytes_outside(loop.op) + inside
+    threads = threads_of(loop.op)
+    before, after = (
+        min(early.programs(threads, is_early), shared_limit // (other + n * per_slot))
+        for n, is_early in ((slots, False), (max(slots, _EARLY_SLOTS), True))
+    )
+    return 0 < after >= before
+
+
+def _with_bulk(loop: Loop, plan: Plan) -> tuple[Loop, Plan]:
+    """Rewrite the loads of a plan that are bulk copies; return what is then to be expanded."""
+    new = {copy.position: make_bulk(loop, copy.load) for copy in plan.copies if copy.bulk}
+    again = Loop(loop.op)
+    for copy in plan.copies:
+        copy.load = new.get(copy.position, copy.load)
+        copy.position, copy.alloc = again.position(copy.load), [again.position(loop.ops[p]) for p in copy.alloc]
+    return again, plan
 
 
 def _distance(loop: Loop, copies: list[Copy], slots: int) -> int:
@@ -156,6 +221,26 @@ def _streams(loop: Loop) -> bool:
     if not _DOTS.isdisjoint(names):
         return False
     return PROGRAMS in loop.op.attributes or names.isdisjoint(GLOBAL_WRITES | MEETINGS)
+
+
+def _bulk_copies(loop: Loop) -> list[Copy]:
+    """Return the vectors of a loop that TMA can copy beside its blocks."""
+    late = _behind_dots(loop)
+    out = []
+    for position, op in enumerate(loop.ops):
+        if loop.names[position] == "tile.load" and given(op, AHEAD) != 0 and _is_bulk_vector(loop, position, late):
+            if loop.slice_of(op.operands) is not None and loop.may_reorder(op):
+                out.append(Copy(op, position, run_layout(op.results[0].type), [], bulk=True))
+    return out
+
+
+def _is_bulk_vector(loop: Loop, position: int, late: set[int]) -> bool:
+    """Whether a load is of a vector that TMA can copy, and that is first needed behind a wgmma."""
+    load = loop.ops[position]
+    if load.name != "tile.load" or RUN not in load.attributes or not _is_late_vector(loop, position, late):
+        return False
+    first = min((loop.position(use.owner.operation) for use in load.results[0].uses), default=0)
+    return "tilegpu.wgmma" in loop.names[:first] and can_be_bulk(loop, load)
 
 
 def _is_wanted(loop: Loop, load: int, forced: bool, late: set[int]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import Loop
-from tilewright.compiler.analysis.schedule import AHEAD, LATE, ROLES, SCHEDULED, SLOTS, TURNS, say
+from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCHEDULED, SLOTS, TURNS, say
 from tilewright.compiler.analysis.specialization import Specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.analysis.wgmma_loops import Delayed, issues
@@ -57,6 +57,8 @@ def _write_copies(loop: Loop, num_stages: int, num_warps: int, shared_limit: int
         if loop.names[position] in ("tile.load", "tile.descriptor_load") and isinstance(op.results[0].type, ir.RankedTensorType):
             say(op, AHEAD, plan.slots - 1 - plan.lag if position in copied else 0)
     _write_late(loop, plan.delayed)
+    if plan.early is not None:
+        say(loop.ops[plan.early], LATE, EARLY)
 
 
 def _write_late(loop: Loop, delayed: list[Delayed]) -> None:

@@ -25,7 +25,7 @@ from mlir import ir
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.staging import Staging, stagings
 from tilewright.compiler.encoding import encode_shared, layout_of, shared_of, with_layout
-from tilewright.compiler.layouts import LinearLayout, shape_ops
+from tilewright.compiler.layouts import LinearLayout, shape_ops, without_conflicts
 from tilewright.compiler.layouts.descriptors import tma_boxes, tma_layout
 from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tile, tilegpu
@@ -36,6 +36,8 @@ from .registry import register
 from .rings import buffer_slot
 
 EACH_WARP = "tilegpu.each_warp"
+#: Elements of as many bits are stored plainly.
+_PLAIN_BITS = 32
 _STORES = ("tile.descriptor_store", "tile.descriptor_reduce")
 
 
@@ -91,7 +93,7 @@ class _Stores:
         """Return how the stores through a descriptor can be staged, the simplest first: all in one way, since it has one box."""
         shape, element, layout = tile.desc_info(descriptor.type)
         type_ = tilegpu.buffer_type(shape, element, layout)
-        whole = Staging(1, tuple(shape), 1, buffer_bytes(type_), 0)
+        whole = Staging(1, tuple(shape), 1, buffer_bytes(type_), 0, 0)
         values = {_before_conversion(op.operands[1]).type for op in ops}
         if len(values) != 1 or sum(1 for _ in descriptor.uses) != len(ops):
             return [whole]
@@ -99,9 +101,10 @@ class _Stores:
         first, *pieces = stagings(values.pop(), bits)
         if first.shape != whole.shape:
             return [whole]
-        if first.rows and tma_boxes(shared_of(type_), bits, first.rows) is not None:
-            return [replace(whole, rows=first.rows), *pieces]
-        return [whole, *(replace(plan, rows=0) for plan in pieces)]
+        boxes = tma_boxes(shared_of(type_), bits, first.rows) if first.rows else None
+        if boxes is not None and boxes.box[-1] <= first.columns:
+            return [replace(whole, rows=first.rows, columns=first.columns), *pieces]
+        return [whole, *(replace(plan, rows=0, columns=0) for plan in pieces)]
 
     def _cut(self, descriptor: ir.Value, plan: Staging) -> None:
         """Let a descriptor describe pieces."""
@@ -132,7 +135,7 @@ class _Stores:
             slot = buffer_slot(build, ring, build.i32(number % plan.slots)) if plan.slots > 1 else ring
             if deferred:
                 _wait(build, plan.slots - 1, True)
-            build.op("tilegpu.local_store", [], [piece, slot], own)
+            build.op("tilegpu.local_store", [], [_spread(build, piece, slot), slot], own)
             build.op("tilegpu.fence_async", [], [])
             start = number * plan.shape[-1]
             last = build.binary("arith.addi", indices[-1], build.i32(start)) if start else indices[-1]
@@ -140,6 +143,14 @@ class _Stores:
         if not deferred:
             _wait(build, 0, read)
         op.erase()
+
+
+def _spread(build: Builder, value: ir.Value, buffer: ir.Value) -> ir.Value:
+    """Return a value as threads should hold it to write it to a buffer without bank conflicts. Narrow elements are written by stmatrix."""
+    bits = 8 * element_bytes(value.type.element_type)
+    layout = layout_of(value.type)
+    spread = without_conflicts(layout, shared_of(buffer.type), bits) if bits >= _PLAIN_BITS else layout
+    return value if spread == layout else build.value("tilegpu.convert_layout", with_layout(value.type, spread), [value])
 
 
 def _pieces(build: Builder, value: ir.Value, count: int) -> list[ir.Value]:

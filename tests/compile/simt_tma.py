@@ -97,6 +97,7 @@ STORE_TO_CTA = re.compile(r"\{ .*st\.async\.weak\.shared::cluster\.mbarrier::com
 LOAD = re.compile(
     r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes(\.multicast::cluster)?\S* .*"
 )
+BULK = re.compile(r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier::complete_tx::bytes \[\$0\], \[\$1\], (\d+), \[\$2\];")
 STORE = re.compile(r"cp\.(reduce\.)?async\.bulk\.tensor\.(\d)d\.global\.shared::cta\.(?:(\w+)\.)?tile\.bulk_group .*")
 WAIT = re.compile(r"cp\.async\.bulk\.wait_group(?:\.read)? (\d+);")
 REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -171,6 +172,13 @@ def run_tma_asm(simulator, text: str, operand: Callable[[int], np.ndarray], acti
             for rank in (r for r in range(16) if ctas >> r & 1):
                 shared, mbarrier = (int(operand(i)[thread]) % simulator.window + rank * simulator.window for i in (0, 2))
                 _load(simulator, tensor_map, corner, shared, mbarrier)
+        return True
+    if match := BULK.fullmatch(text):
+        for thread in np.flatnonzero(active):
+            shared, source, mbarrier = (int(operand(i)[thread]) for i in range(3))
+            size = int(match[1])
+            assert size % 16 == shared % 16 == source % 16 == 0, "a bulk copy is of multiples of 16 bytes"
+            _load(simulator, TensorMap(source, [size], [1], [size], 0, "u8"), [0], shared, mbarrier)
         return True
     if match := STORE.fullmatch(text):
         for thread in np.flatnonzero(active):

@@ -1,4 +1,4 @@
-"""The kernels of attention backward, compiled for sm_90 with roles of warps, on the test machine."""
+"""The kernels of attention backward, compiled for sm_90 with roles of warps and without, on the test machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from suite import implementations
 
-ROWS, D, BM, BN = 128, 64, 64, 128
+ROWS, D, BM, BN = 256, 64, 64, 128
 LOG2E = 1.4426950408889634
 
 
@@ -33,34 +33,41 @@ def inputs(causal: bool) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     return arguments, expected
 
 
-def run(name: str, outputs: dict[str, np.ndarray], causal: bool, grid: tuple[int, int], blocks: tuple[int, int]) -> dict[str, float]:
+def run(
+    name: str, outputs: dict[str, np.ndarray], causal: bool, roles: bool, grid: tuple[int, int], blocks: tuple[int, int]
+) -> dict[str, float]:
     """Largest errors of what a kernel computes, relative to the largest value."""
     given, expected = inputs(causal)
     kernel = getattr(implementations.kernels("kernels_attention", "tilewright"), name)
     values = {**given, **outputs, "sm": D**-0.5, "Z": 1, "H": 2, "S": ROWS}
     arguments = {p.name: values[p.name] for p in kernel.params if p.name in values}
     types = {n: "*fp32" if x.dtype == np.float32 else "*fp16" for n, x in arguments.items() if isinstance(x, np.ndarray)} | {"sm": "fp32"}
-    constants = {"D": D, "BM": blocks[0], "BN": blocks[1], "CAUSAL": causal, "WS": True}
+    constants = {"D": D, "BM": blocks[0], "BN": blocks[1], "CAUSAL": causal, "WS": roles}
     run_kernel(kernel, grid, arguments, constants, types, seed=1, num_warps=8, num_stages=2)
     scaled = {"DQ": expected["DQ"] * (1 if outputs.get("DQ", np.empty(0)).dtype == np.float32 else D**-0.5)}
     return {n: np.abs(x - {**expected, **scaled}[n]).max() / np.abs(expected[n]).max() for n, x in outputs.items()}
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_one_pass(causal):
+def test_one_pass(causal, roles):
     outputs = {"DQ": np.zeros((2, ROWS, D), np.float32), **{n: np.full((2, ROWS, D), np.nan, np.float16) for n in ("DK", "DV")}}
-    errors = run("attention_backward_kernel", outputs, causal, (ROWS // BN, 2), (BM, BN))
+    errors = run("attention_backward_kernel", outputs, causal, roles, (ROWS // BN, 2), (BM, BN))
     assert max(errors.values()) < 4e-3, errors
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_two_passes(causal):
+def test_two_passes(causal, roles):
     errors = run(
         "attention_backward_kv_kernel",
         {n: np.full((2, ROWS, D), np.nan, np.float16) for n in ("DK", "DV")},
         causal,
+        roles,
         (ROWS // BN, 2),
         (BM, BN),
     )
-    errors |= run("attention_backward_q_kernel", {"DQ": np.full((2, ROWS, D), np.nan, np.float16)}, causal, (ROWS // BN, 2), (BN, BM))
+    errors |= run(
+        "attention_backward_q_kernel", {"DQ": np.full((2, ROWS, D), np.nan, np.float16)}, causal, roles, (ROWS // BN, 2), (BN, BM)
+    )
     assert max(errors.values()) < 4e-3, errors

@@ -163,6 +163,19 @@ def test_swizzles_remove_conflicts():
     assert L.shared_conflicts(rows, L.conflict_free((32, 64), 16), 16) == 1
 
 
+def test_lanes_that_hold_other_registers_meet_no_conflicts():
+    """An accumulator of fp32 in the widest swizzle: the lanes of two rows would write the same banks."""
+    accumulator = L.wgmma_accumulator((64, 128), 4)
+    shared = L.nvmma((64, 128), 32)
+    spread = L.without_conflicts(accumulator, shared, 32)
+    assert (L.shared_conflicts(accumulator, shared, 32), L.shared_conflicts(spread, shared, 32)) == (2, 1)
+    assert L.shared_vector_width(spread, shared, 32) == L.shared_vector_width(accumulator, shared, 32)
+    plan = L.shuffle_plan(accumulator, spread)
+    assert plan.same_lane and not any(plan.lane_of_register), "selects, no shuffles"
+    rows = L.blocked((32, 64), (1, 8), (32, 1), (1, 1), (1, 0))
+    assert L.without_conflicts(rows, L.nvmma((32, 64), 16), 16) == rows
+
+
 def test_copies_and_orders():
     layout = L.blocked((16,), (1,), (32,), (4,), (0,))
     assert L.store_masks(layout) == (0, 16, 3, 0) and L.is_replicated(layout)

@@ -79,6 +79,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
         ("tilegpu-prefetch-loads", {"num_warps": options.num_warps, "num_stages": options.num_stages}),
         "tilegpu-lower-tma",
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
+        "tilegpu-early-products",
         "tilegpu-overlap-wgmma",
         "tilegpu-version-masks",
         "tilegpu-defer-stores",

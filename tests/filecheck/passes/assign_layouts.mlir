@@ -48,11 +48,11 @@ func.func public @mixed(%x: !tile.ptr<bf16> {tile.divisibility = 16 : i32}, %w: 
   %i = tile.range 0 to 2048 : tensor<2048xi32>
   %xs = tile.splat %x : !tile.ptr<bf16> -> tensor<2048x!tile.ptr<bf16>>
   %xp = tile.addptr %xs, %i : tensor<2048x!tile.ptr<bf16>>, tensor<2048xi32>
-  // CHECK: %[[X:.*]] = tile.load {{.*}} {tilegpu.vector = 4 : i32}
+  // CHECK: %[[X:.*]] = tile.load {{.*}} {tilegpu.run, tilegpu.vector = 4 : i32}
   %a = tile.load %xp : tensor<2048x!tile.ptr<bf16>>
   %ws = tile.splat %w : !tile.ptr<f32> -> tensor<2048x!tile.ptr<f32>>
   %wp = tile.addptr %ws, %i : tensor<2048x!tile.ptr<f32>>, tensor<2048xi32>
-  // CHECK: %[[W:.*]] = tile.load {{.*}} {tilegpu.vector = 4 : i32}
+  // CHECK: %[[W:.*]] = tile.load {{.*}} {tilegpu.run, tilegpu.vector = 4 : i32}
   %b = tile.load %wp : tensor<2048x!tile.ptr<f32>>
   %e = tile.fp_to_fp %a : tensor<2048xbf16> -> tensor<2048xf32>
   // CHECK-NOT: convert_layout

@@ -292,6 +292,38 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
 
 // -----
 
+#a = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [], warp = [], block = []>
+#c = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], lane = [], warp = [], block = []>
+#b = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]], lane = [], warp = [], block = []>
+#sb = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [8, 0]]>
+
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
+  // Products end in order: a wait that leaves one in flight ends the reads of those before it, but not its own.
+  // CHECK-LABEL: func.func @one_product_in_flight
+  // CHECK: tilegpu.wgmma_wait num = 1
+  // CHECK-NEXT: tile.barrier
+  // CHECK-NEXT: tilegpu.wgmma_wait num = 1
+  // CHECK-NEXT: tilegpu.local_store
+  // CHECK-NEXT: tilegpu.wgmma_wait num = 0
+  // CHECK-NEXT: tilegpu.barrier
+  // CHECK-NEXT: tilegpu.local_store
+  func.func @one_product_in_flight(%a: tensor<64x16xf16, #a>, %b: tensor<16x8xf16, #b>, %c: tensor<64x8xf32, #c>) {
+    %0 = tilegpu.local_alloc %b : tensor<16x8xf16, #b> -> !tilegpu.buffer<16x8xf16, #sb> {tilegpu.offset = 0 : i32}
+    %1 = tilegpu.local_alloc %b : tensor<16x8xf16, #b> -> !tilegpu.buffer<16x8xf16, #sb> {tilegpu.offset = 256 : i32}
+    %2 = tilegpu.wgmma %a, %0, %c instr = [64, 8, 16] precision = tf32 : tensor<64x16xf16, #a>, !tilegpu.buffer<16x8xf16, #sb> -> tensor<64x8xf32, #c>
+    %3 = tilegpu.wgmma %a, %1, %c instr = [64, 8, 16] precision = tf32 : tensor<64x16xf16, #a>, !tilegpu.buffer<16x8xf16, #sb> -> tensor<64x8xf32, #c>
+    %4 = tilegpu.wgmma_wait num = 1 (%2 : tensor<64x8xf32, #c>)
+    tile.barrier
+    tilegpu.wgmma_wait num = 1
+    tilegpu.local_store %b, %0 : tensor<16x8xf16, #b>, !tilegpu.buffer<16x8xf16, #sb>
+    %5 = tilegpu.wgmma_wait num = 0 (%3 : tensor<64x8xf32, #c>)
+    tilegpu.local_store %b, %1 : tensor<16x8xf16, #b>, !tilegpu.buffer<16x8xf16, #sb>
+    return
+  }
+}
+
+// -----
+
 #m = #tilegpu.linear<register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]], block = []>
 #s = #tilegpu.shared<offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256]]>
 #word = #tilegpu.shared<offset = [], rank = 1>

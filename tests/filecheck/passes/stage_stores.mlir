@@ -52,6 +52,27 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
 
 // -----
 
+// Four warps hold the rows of the left half and four those of the right one: each stores its part. Lanes of odd rows write other columns
+// than those of even rows, so that they do not meet in the banks.
+#acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [0, 64]], block = []>
+#tile = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 4], [2, 8], [4, 16], [8, 0], [16, 0], [32, 0], [0, 32], [0, 64]]>
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
+  // CHECK: #[[SPREAD:.*]] = #tilegpu.linear<register = {{\[\[}}0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = {{\[\[}}0, 2], [0, 20], [1, 0], [2, 0], [4, 0]],
+  // CHECK-LABEL: func.func @halves
+  // CHECK-SAME: rows = 16 : i32
+  // CHECK: %[[V:.*]] = tilegpu.convert_layout %{{.*}} -> tensor<64x128xf32, #[[SPREAD]]>
+  // CHECK-NEXT: tilegpu.local_store %[[V]], %{{.*}} {tilegpu.each_warp = 16 : i32}
+  // CHECK: tilegpu.barrier {tilegpu.each_warp}
+  // CHECK-NEXT: tilegpu.tma_reduce fadd
+  func.func @halves(%d: !tile.desc<64x128xf32, #tile> {tile.descriptor = {base = "a0", stores}}, %v: tensor<64x128xf32, #acc>) {
+    %c0 = arith.constant 0 : i32
+    tile.descriptor_reduce fadd %d[%c0, %c0], %v : !tile.desc<64x128xf32, #tile>, tensor<64x128xf32, #acc>
+    return
+  }
+}
+
+// -----
+
 // Rows of which two warps hold a half each: the store is one of all warps.
 #cols = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], warp = [[8, 0], [16, 0], [0, 32]], block = []>
 #tile = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
