@@ -177,6 +177,22 @@ def test_ptxas_errors_come_with_a_command_that_repeats_them():
     os.unlink(path)
 
 
+@tilewright.jit
+def unknown_instruction(a):
+    value = tl.load(a)
+    tl.store(a, tl.inline_asm_elementwise("bogus $0, $1;", "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1))
+
+
+@needs_ptxas
+def test_ptxas_errors_name_the_line_of_the_kernel():
+    line = unknown_instruction.def_line + 2
+    with pytest.raises(
+        PTXASError, match=rf"from \S*test_runtime_toolchain.py:{line}:17, such as inline assembly there\n`ptxas` stderr:"
+    ) as error:
+        compile(ASTSource(unknown_instruction, {"a": "*i32"}), target=GPUTarget("cuda", 90, 32))
+    os.unlink(re.search(r"(\S+\.ptx) -o", str(error.value))[1])
+
+
 @needs_ptxas
 def test_bad_ptx_options_are_ptxas_errors():
     with pytest.raises(PTXASError, match="Unknown option"):

@@ -231,7 +231,21 @@ def _error(status: int, log: str, ptx: str, options: NvidiaOptions) -> Exception
         else f"ptxas failed with status {status}"
     )
     repro = shlex.join(command(options, path, path + ".cubin"))
-    return PTXASError(f"{what}\n`ptxas` stderr:\n{log.strip()}\nRepro command: {repro}\n")
+    place = _source_place(log, ptx)
+    at = f"from {place}, such as inline assembly there\n" if place else ""
+    return PTXASError(f"{what}\n{at}`ptxas` stderr:\n{log.strip()}\nRepro command: {repro}\n")
+
+
+def _source_place(log: str, ptx: str) -> str | None:
+    """file:line:column of the kernel that the first line of PTX which ptxas complains about comes from, if it says so."""
+    number = re.search(r"line (\d+); error", log)
+    before = "\n".join(ptx.split("\n")[: int(number[1])]) if number else ""
+    places = re.findall(r"^\s*\.loc\s+(\d+) (\d+) (\d+)", before, re.MULTILINE)
+    files = dict(re.findall(r'^\s*\.file\s+(\d+) "([^"]+)"', ptx, re.MULTILINE))
+    if not places or places[-1][0] not in files:
+        return None
+    file, line, column = places[-1]
+    return f"{files[file]}:{line}:{column}"
 
 
 def version(path: str) -> str:
