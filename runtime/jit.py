@@ -67,6 +67,18 @@ class KernelInterface:
         return launch
 
 
+class _Cache(defaultdict):
+    """What a kernel's launches find compiled; clearing it calls `forget`, since generated launch functions keep kernels too."""
+
+    def __init__(self, forget: Callable[[], None], make: Callable[[], Any] | None = None):
+        super().__init__(make)
+        self.forget = forget
+
+    def clear(self) -> None:
+        super().clear()
+        self.forget()
+
+
 class JITFunction(KernelInterface, KernelFunction):
     """A kernel. `kernel[grid](*arguments, **options)` launches it on the current device and stream and returns the CompiledKernel.
 
@@ -82,7 +94,8 @@ class JITFunction(KernelInterface, KernelFunction):
                 raise CompilationError(
                     self.src, self.ast(), text, file_name=self.file_name, first_line=self.def_line, function=self.__name__
                 )
-        self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]] = defaultdict(self._device_cache)
+        self.device_caches: defaultdict[int, tuple[dict[str, Any], dict, GPUTarget, Any, Callable]]
+        self.device_caches = _Cache(self.generate_again, self._device_cache)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._lock = threading.RLock()
         self._bind: Callable[..., Any] | None = None
@@ -113,6 +126,10 @@ class JITFunction(KernelInterface, KernelFunction):
         if not callable(hook):
             raise TypeError(f"a pre-run hook must be a function, not {hook!r}")
         self.pre_run_hooks.append(hook)
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
+        self.device_caches.clear()
 
     def generate_again(self) -> None:
         """Have the launch function generated for the next call: it finds the kernel of that one quickest."""
@@ -210,7 +227,7 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def _device_cache(self) -> tuple[dict[str, Any], dict, GPUTarget, Any, Callable]:
         target = driver.active.get_current_target()
-        return {}, {}, target, make_backend(target), self.binder
+        return _Cache(self.generate_again), {}, target, make_backend(target), self.binder
 
     def _compiled(
         self, device: int, bound: dict[str, Any], options: dict[str, Any], warmup: bool

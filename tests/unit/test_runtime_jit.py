@@ -345,6 +345,24 @@ def test_mistakes_in_the_call(gpu):
             kernel[grid](*tensors(), 5, B=1)
 
 
+@pytest.mark.parametrize(
+    "forget",
+    [
+        lambda kernel: kernel.device_caches.clear(),
+        lambda kernel: kernel.device_caches[0][0].clear(),
+        lambda kernel: kernel._unsafe_update_src("def add(x, y, o, n, B):\n    return\n"),
+    ],
+)
+def test_cleared_caches_are_compiled_for_again(gpu, forget):
+    kernel = jit(add)
+    for count in (1, 2):
+        for _ in range(3):
+            kernel[(1,)](*tensors(), 5, B=1)
+        assert len(gpu.compiled) == count and len(gpu.launches) == 3 * count
+        forget(kernel)
+    assert gpu.launches[0]["kernel"] is not gpu.launches[-1]["kernel"] is gpu.launches[-2]["kernel"]
+
+
 def test_arguments_that_do_not_fit_are_named(gpu):
     kernel = jit(add)
     kernel[(1,)](*tensors(), 5, B=1)
