@@ -34,6 +34,7 @@ from tilewright.compiler.analysis.specialization import MIN_BYTES, MIN_REGISTERS
 from .building import Builder, collect, i32_attr, is_public, walk
 from .descriptor_arguments import add_argument
 from .registry import register
+from .rings import SLT, compare
 
 #: Attribute (i32) of an argument: the axis of the grid whose size it is.
 GRID = "tile.grid"
@@ -50,8 +51,9 @@ def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: i
         return
     for function in collect(module, "func.func"):
         ops = list(walk(function))
-        if is_public(function) and (force or _pays(ops, num_warps)) and _is_possible(function, ops):
-            _loop_over(function, ops)
+        rows = rows_pay(ops, num_warps)
+        if is_public(function) and (force or rows or _pays(ops, num_warps)) and _is_possible(function, ops):
+            _loop_over(function, ops, rows)
 
 
 def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
@@ -61,10 +63,7 @@ def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
 
 
 def _pays(ops: list[ir.Operation], num_warps: int) -> bool:
-    """Whether programs reduce rows that leave too little room for each other; or all products are in loops of the kernel's own body that a
-    producer can feed, and that are as long in every program."""
-    if rows_pay(ops, num_warps):
-        return True
+    """Whether all products are in loops of the kernel's own body that a producer can feed, and that are as long in every program."""
     loops = [op.parent.operation for op in ops if op.name in _PRODUCTS]
     if not loops or num_warps not in REGISTERS or any(loop.name != "scf.for" or loop.parent.name != "func.func" for loop in loops):
         return False
@@ -85,15 +84,16 @@ def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
     return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
 
 
-def _loop_over(function: ir.Operation, ops: list[ir.Operation]) -> None:
-    """Put the kernel's body into a loop over programs."""
+def _loop_over(function: ir.Operation, ops: list[ir.Operation], evenly: bool) -> None:
+    """Put the kernel's body into a loop over programs; see `_bounds`."""
     *body, end = (o.operation for o in function.regions[0].blocks[0].operations)
     context, i32 = function.context, ir.IntegerType.get_signless(32, function.context)
     sizes = [add_argument(function, i32, {GRID: i32_attr(axis, context)}, function.location) for axis in range(3)]
     build = Builder.before(end)
-    first, step = (build.value(name, i32, [], {"axis": i32_attr(0, context)}) for name in (_ID, _COUNT))
+    first, ctas = (build.value(name, i32, [], {"axis": i32_attr(0, context)}) for name in (_ID, _COUNT))
     plane = build.binary("arith.muli", sizes[0], sizes[1])
-    loop = build.op("scf.for", [], [first, build.binary("arith.muli", plane, sizes[2]), step], {PROGRAMS: ir.UnitAttr.get(context)}, 1)
+    bounds = _bounds(build, first, build.binary("arith.muli", plane, sizes[2]), ctas, evenly)
+    loop = build.op("scf.for", [], bounds, {PROGRAMS: ir.UnitAttr.get(context)}, 1)
     block = loop.regions[0].blocks.append(i32, arg_locs=[function.location])
     build = Builder(ir.InsertionPoint(block), function.location)
     ids = _ids(build, block.arguments[0], sizes, plane, {_axis(op) for op in ops if op.name == _ID})
@@ -104,6 +104,20 @@ def _loop_over(function: ir.Operation, ops: list[ir.Operation]) -> None:
         if op.name in (_ID, _COUNT):
             op.results[0].replace_all_uses_with(ids[_axis(op)] if op.name == _ID else sizes[_axis(op)])
             op.erase()
+
+
+def _bounds(build: Builder, first: ir.Value, programs: ir.Value, ctas: ir.Value, evenly: bool) -> list[ir.Value]:
+    """Return the bounds and the step of the loop. A CTA takes every `ctas`-th program; `evenly`, as few CTAs work as that takes no longer
+    with: of 132, 128 take 32 of 4096 programs each, where four would take 32 and the others, with 31, wait for them."""
+    if not evenly:
+        return [first, programs, ctas]
+
+    def rounded_up(a: ir.Value, b: ir.Value) -> ir.Value:
+        return build.binary("arith.divui", build.binary("arith.addi", a, build.binary("arith.subi", b, build.i32(1))), b)
+
+    used = rounded_up(programs, rounded_up(programs, ctas))
+    works = compare(build, SLT, first, used)
+    return [first, build.value("arith.select", first.type, [works, programs, first]), used]
 
 
 def _ids(build: Builder, number: ir.Value, sizes: list[ir.Value], plane: ir.Value, axes: set[int]) -> dict[int, ir.Value]:

@@ -3,10 +3,14 @@
 // RUN: tilewright-opt %s --passes='tile-loop-programs{target=cuda:80 num_warps=16}' | filecheck %s --check-prefix=SM80
 
 // Rows of which 16 warps hold 32 elements a thread: two programs would fit on a multiprocessor. So the weights are loaded once, and a loop
-// over programs loads rows.
+// over programs loads rows. CTAs that would only make some work longer than others do not work.
 // CHECK-LABEL: func.func @norm
+// CHECK: %[[ROUNDS:.*]] = arith.divui
+// CHECK: %[[USED:.*]] = arith.divui %{{.*}}, %[[ROUNDS]]
+// CHECK: %[[WORKS:.*]] = arith.cmpi slt, %[[FIRST:.*]], %[[USED]]
+// CHECK: %[[UPPER:.*]] = arith.select %[[WORKS]], %{{.*}}, %[[FIRST]]
 // CHECK: %[[W:.*]] = tile.load {{.*}} : tensor<16384x!tile.ptr<f32>>
-// CHECK: scf.for
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[UPPER]] step %[[USED]]
 // CHECK: tile.load {{.*}} : tensor<16384x!tile.ptr<bf16>>
 // CHECK: tile.reduce
 // CHECK: arith.mulf %{{.*}}, %[[W]]
