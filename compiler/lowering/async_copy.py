@@ -3,6 +3,9 @@
 Before: each thread's groups of neighbouring elements in memory are neighbours in the buffer too, 4 bytes or more. After: one cp.async of
 4, 8 or 16 bytes for each group, into the place that the buffer's layout gives it. A false mask writes zeros (or `other`); tokens are plain
 values that order nothing at run time. What is too narrow for cp.async is loaded and stored by the thread itself.
+
+Eviction policies are advice, and not passed on: where the address in shared memory has a uniform part, ptxas 13.0 and 13.5 then name a pair
+of uniform registers that begins with an odd one (`LDGSTS.E [R7+UR0], desc[UR1][R20.64]`), an illegal instruction.
 """
 
 from dataclasses import replace
@@ -16,7 +19,7 @@ from tilewright.dialects import tilegpu
 from . import access, shared_access, vectors
 from .asm import inline_asm
 from .context import LoweringContext
-from .memory import load_group, modifiers
+from .memory import load_group
 from .registry import rule
 
 MIN_BYTES, L2_ONLY_BYTES = 4, 16
@@ -39,7 +42,7 @@ def async_copy(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         target = places.of(f2.apply(columns["register"], group[0]))
         wanted = None if masks is None else vectors.element(ctx, masks, group[0])
         default = None if others is None else shared_access.to_memory(ctx, vectors.shuffle(ctx, others, group))
-        _copy(ctx, op, target, addresses.of(group[0]), len(group), memory_type, wanted, default, owner)
+        _copy(ctx, target, addresses.of(group[0]), len(group), memory_type, wanted, default, owner)
     return [ctx.i32(0)]
 
 
@@ -59,7 +62,6 @@ def _narrowed(planned: access.Access, shared: SharedLayout) -> access.Access:
 
 def _copy(
     ctx: LoweringContext,
-    op: ir.Operation,
     target: ir.Value,
     source: ir.Value,
     width: int,
@@ -75,10 +77,8 @@ def _copy(
         value = load_group(ctx, source, access.both(ctx, owner, wanted), default, width, memory_type, ("", None))
         _store_group(ctx, target, value, owner)
         return
-    _, policy = modifiers(ctx, op)
     caching = "cg" if size == L2_ONLY_BYTES else "ca"
-    hint = ".L2::cache_hint" if policy is not None else ""
-    text = f"cp.async.{caching}.shared.global{hint} [$0], [$1], {size}"
+    text = f"cp.async.{caching}.shared.global [$0], [$1], {size}"
     operands, letters = [target, source], ["r", "l"]
     predicate = owner
     if wanted is not None and default is None:
@@ -88,10 +88,6 @@ def _copy(
         text += ", $2"
     elif wanted is not None:
         predicate = access.both(ctx, owner, wanted)
-    if policy is not None:
-        text += f", ${len(operands)}"
-        operands.append(policy)
-        letters.append("l")
     if predicate is not None:
         text = f"@${len(operands)} {text}"
         operands.append(predicate)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from kernel_harness import passes_of, run_kernel
 from test_pointer_boxes import HALF, matmul, values
+from test_tma_kernels import compiled
 
 import tilewright
 import tilewright.language as tl
@@ -96,3 +97,16 @@ def test_matmul_of_pointers(m, n, k):
     arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k, "sam": k, "sbk": n, "scm": n, "start": 0}
     assert run_kernel(matmul, (-(-m // 128) * -(-n // 128),), arguments, BIG, HALF, seed=2, num_warps=8)
     assert np.abs(c - a.astype(np.float32) @ b.astype(np.float32)).max() < 0.1
+
+
+def test_copies_ahead_have_no_policy():
+    """With one, ptxas makes an illegal instruction where a slot's place is uniform (seed 400842 on the H200)."""
+
+    @tilewright.jit
+    def rows(X, Y):
+        at = tl.program_id(0) * 16 + tl.arange(0, 16)
+        x = tl.load(X + at, eviction_policy="evict_last")
+        tl.store(Y + at, x + tl.sum(x, 0))
+
+    text = compiled(rows, {"X": "*fp32", "Y": "*fp32"}, {}, num_warps=4, num_stages=3, persistent=True).asm["ptx"]
+    assert "cp.async.ca" in text and "cache_hint" not in text

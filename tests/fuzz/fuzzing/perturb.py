@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.runtime.interpreter import InterpretedFunction, function, session
 from tilewright.runtime.interpreter.numpy_builder import NumpyBuilder
-from tilewright.runtime.interpreter.values import from_real, numpy_dtype, real_values
+from tilewright.runtime.interpreter.values import Pointers, from_real, numpy_dtype, real_values
 
 _MANTISSA = {"fp64": 52, "fp32": 23, "fp16": 10, "bf16": 7, "fp8e5": 2, "fp8e4nv": 3, "fp8e4b15": 3}
 _LARGEST = {"fp64": 1.7e308, "fp32": 3.4e38, "bf16": 3.3e38, "fp16": 65504.0}
@@ -31,6 +31,15 @@ class PerturbedBuilder(NumpyBuilder):
     contracts = True  # products may keep their exact value until they are added
     has_products = has_dots = False
     in_region = 0
+
+    order: dict[tuple[int, ...], tuple[int, ...]] = {}  # which program runs in whose turn
+
+    def shuffle_programs(self):
+        everyone = list(np.ndindex(*self.grid))
+        self.order = dict(zip(everyone, (everyone[i] for i in self.rng.permutation(len(everyone))), strict=True))
+
+    def place(self, programs):
+        super().place([self.order.get(program, program) for program in programs])
 
     def _signs(self, shape: tuple[int, ...]) -> np.ndarray:
         """Factors of magnitude 0.5 to 1.5 of either sign: two of them rarely cancel."""
@@ -183,9 +192,24 @@ class PerturbedBuilder(NumpyBuilder):
         return np.where(np.isfinite(result), result + self._signs(result.shape) * largest * 2.0**-16, result).astype(result.dtype)
 
     def atomic_rmw(self, kind, ptr, value, mask, ty, **order):
-        if kind == "fadd":
-            value = self._vary(np.asarray(value), ty, 4.0)
-        return super().atomic_rmw(kind, ptr, value, mask, ty, **order)
+        if kind != "fadd":
+            return super().atomic_rmw(kind, ptr, value, mask, ty, **order)
+        value = self._vary(np.asarray(value), ty, 4.0)
+        # Lanes add in any order; sums of large numbers overflow in some, most of all where the negative ones come last or first.
+        shape = (self.batch, *ty.shape) if self.batch else ptr.address.shape
+        numbers = np.nan_to_num(real_values(np.broadcast_to(value, shape), ty).ravel())
+        orders = (lambda: self.rng.permutation(numbers.size), lambda: np.argsort(numbers), lambda: np.argsort(-numbers))
+        lanes = orders[self.rng.integers(3)]()
+
+        def shuffled(x):
+            return np.broadcast_to(x, shape).ravel()[lanes].reshape(shape)
+
+        old = super().atomic_rmw(
+            kind, Pointers(shuffled(ptr.address), ptr.base), shuffled(value), None if mask is None else shuffled(mask), ty, **order
+        )
+        result = np.empty_like(old).ravel()
+        result[lanes] = old.ravel()
+        return result.reshape(shape)
 
 
 class PerturbedSession(session.InterpreterSession):
@@ -197,6 +221,7 @@ class PerturbedSession(session.InterpreterSession):
         super().__init__(memory, grid, options)
         self.builder = PerturbedBuilder(memory, grid)
         self.builder.rng = np.random.default_rng(self.seed)
+        self.builder.shuffle_programs()
         self.builder.contracts = options.get("enable_fp_fusion", True)
 
 
