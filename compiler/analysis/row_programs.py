@@ -3,7 +3,7 @@
 A program loads a row, reduces it, and scales it by weights that are the same in every program. If a multiprocessor holds three of them
 or more, some load while others reduce, and the weights come from the L1 cache. Where registers leave room for two or one, memory waits
 for the reductions. Then the weights may as well stay in registers, and a loop over programs loads rows ahead into shared memory. On the
-H200, a layer norm of 12000 columns took 52.3 us instead of 61.9, one of 16384 columns 71.5 instead of 73.4; with 8192 columns and eight
+H200, a layer norm of 12000 columns took 51.6 us instead of 62.9, one of 16384 columns 69.8 instead of 72.7; with 8192 columns and eight
 warps, four programs of which fit, 68.6 instead of 66.6. The hardware hands programs to whichever multiprocessor is free, a loop does not:
 RMS norms, with a quarter of the weights to load, lost 5% in loops.
 """
