@@ -2,16 +2,19 @@
 
 Before: `tilegpu-pipeline` has run; a wgmma with `tilegpu.late = -1` stands at the beginning of a loop, with its wait behind it, and in
 front of it the wait for the blocks of its iteration (`analysis.early_products`).
-After: it is issued for the next iteration behind the first product that works on its result; the loop carries the result. The first one
-stands in front of the loop. Copies for iterations further ahead, which stood between it and its wait, are issued later.
+After: it is issued for the next iteration where the first product stood that works on its result; the loop carries the result. The first
+one stands in front of the loop. That product is issued later if it is only passed on, and so are copies for iterations further ahead, which
+stood between the early one and its wait.
 
     for …:                                     wait for the first blocks; s0 = product
         wait for blocks                        for … iter_args(s = s0):
         s = product; copies; wait for s            d = product; wait for the next blocks
         d = product                     ->         work on s (d runs)
-        work on s                                  u = product; s' = product; copies
-        u = product                                work on d (u and s' run)
-        work on d                                  yield s'
+        work on s                                  s' = product
+        u = product                                work on d (s' runs)
+        work on d                                  q = product; copies; u = product; v = product
+        q = product; v = product                   work on q (u and v run)
+        work on q                                  yield s'
 """
 
 from __future__ import annotations
@@ -90,6 +93,7 @@ class _Advance:
             block.append(op)
         following = self._issue_next()
         self._move_copies(defining(following))
+        self._defer_user()
         loop.ops[early.wait].results[0].replace_all_uses_with(block.arguments[-1])
         Builder(ir.InsertionPoint(block), loop.op.location).op("scf.yield", [], [*loop.yields, following])
         for old, argument in zip((loop.iv, *loop.args), block.arguments, strict=False):
@@ -100,17 +104,32 @@ class _Advance:
             loop.ops[position].erase()
         loop.op.erase()
 
-    def _place(self) -> int:
-        """Return the position behind which the next product goes: that of the wait for the first product that works on its result."""
-        waits = {self.loop.position(use.owner.operation) for use in self.loop.ops[self.early.user].results[0].uses}
+    def _wait_of(self, product: int) -> int:
+        """Return the position of the wait for a product."""
+        waits = {self.loop.position(use.owner.operation) for use in self.loop.ops[product].results[0].uses}
         return max(p for p in waits if p is not None)
+
+    def _is_passed_on(self, product: int) -> bool:
+        """Whether only the end of the body uses what a product computes."""
+        users = [use.owner.operation for use in self.loop.ops[self._wait_of(product)].results[0].uses]
+        return all(self.loop.position(user) == len(self.loop.ops) - 1 for user in users)
+
+    def _defer_user(self) -> None:
+        """Let the first product that works on the early result stand with a later one that is only passed on as well, if it is that itself:
+        the next iteration's product is enough beside the work in the middle of the iteration, and there is more beside the work at its
+        end."""
+        loop, user = self.loop, self.early.user
+        later = [p for p in issues(loop) if p > user and self._is_passed_on(p)]
+        if later and self._is_passed_on(user):
+            loop.ops[user].move_before(loop.ops[later[0]])
+            loop.ops[self._wait_of(user)].move_after(loop.ops[user])
 
     def _issue_next(self) -> ir.Value:
         """Issue the product of the next iteration; return its result. The wait for its blocks, which is a branch, stands behind what is now
         the first product: ptxas would move the work on the early result in front of parts of that."""
         loop = self.loop
         first = next(loop.ops[p] for p in issues(loop) if p > self.early.issue)
-        build, late = Builder.after(first), Builder.after(loop.ops[self._place()])
+        build, late = Builder.after(first), Builder.after(loop.ops[self._wait_of(self.early.user)])
         values: Values = {}
         for position in sorted(self.following.ops):
             build.clone(loop.ops[position], values)

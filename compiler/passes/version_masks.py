@@ -76,11 +76,16 @@ def _version(block: ir.Block) -> _Version | None:
         return None
     inside = {key(ops[first])}
     made = set(ops[first].results)
+    # What comes of products that are waited for later: the wait must not come to stand in front of the branch.
+    awaited: set[ir.Value] = set()
     place = None
     for op in ops[first + 1 :]:
+        is_awaited = any(v in awaited for v in op.operands)
         if not any(v in made for v in op.operands):
+            if is_awaited or op.name == "tilegpu.wgmma_wait":
+                awaited.update(op.results)
             continue
-        if not (is_cheap(op.name) or op.name == "tile.reduce") or _captures(op, made):
+        if not (is_cheap(op.name) or op.name == "tile.reduce") or _captures(op, made) or is_awaited:
             place = op
             break
         inside.add(key(op))
@@ -92,6 +97,10 @@ def _version(block: ir.Block) -> _Version | None:
     _without_late_shapes(ops, inside)
     _with_sources(ops, inside)
     version.ops = [op for op in ops if key(op) in inside]
+    if any(v in awaited for v in place.operands):
+        # The branch stands as early as it can, so that the wait stays behind it.
+        last = next(i for i, op in enumerate(ops) if op == version.ops[-1])
+        version.place = [*ops, place][last + 1]
     own = version.results
     for op in version.ops:
         needs = _unmasked(op)
@@ -112,10 +121,20 @@ def _captures(op: ir.Operation, values: set[ir.Value]) -> bool:
 
 
 def _without_late_shapes(ops: list[ir.Operation], inside: set[int]) -> None:
-    """Drop what only repeats a small tensor for users outside: the small one crosses the branches instead."""
+    """Drop what only repeats or widens a small tensor for users outside: the small one crosses the branches instead."""
     for op in reversed(ops):
-        if key(op) in inside and op.name in _SHAPE_OPS and not any(key(u.owner.operation) in inside for u in op.results[0].uses):
+        if (
+            key(op) in inside
+            and (op.name in _SHAPE_OPS or _widens(op))
+            and not any(key(u.owner.operation) in inside for u in op.results[0].uses)
+        ):
             inside.discard(key(op))
+
+
+def _widens(op: ir.Operation) -> bool:
+    if op.name != "tile.fp_to_fp" or not isinstance(op.results[0].type, ir.RankedTensorType):
+        return False
+    return op.operands[0].type.element_type.width < op.results[0].type.element_type.width
 
 
 def _with_sources(ops: list[ir.Operation], inside: set[int]) -> None:

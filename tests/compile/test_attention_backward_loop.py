@@ -51,14 +51,14 @@ def test_products_run_beside_the_work_on_others(kernel):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_first_product_is_early(kernel, causal):
-    """Without roles the next iteration's scores are issued behind dv, so that dv and they run while ds is computed; dp runs beside the
-    exponentials. All blocks and vectors come by TMA, and two barriers are left in an iteration: ds is there; its readers are done."""
+    """Without roles the next iteration's scores run while ds is computed, dv and dk while dq is stored; dp runs beside the exponentials.
+    All blocks and vectors come by TMA, and two barriers are left in an iteration: ds is there; its readers are done."""
     made = compiled(kernel, CAUSAL=causal)
     assert made.n_spills == 0 and not made.metadata.ptxas_warnings
     ttgir = made.asm["ttgir"]
     assert ttgir.count("tilegpu.late = -1") == 2, "the first one stands in front of the loop"
     body = ttgir[ttgir.index("scf.for") : ttgir.rindex("scf.yield")]
-    assert re.findall(r"wgmma_wait num = (\d)", body) == ["2", "1", "0"]
+    assert re.findall(r"wgmma_wait num = (\d)", body) == ["1", "2", "0"]
     assert body.count("tilegpu.tma_load") == 4 and "tile.load" not in body
     ptx = made.asm["ptx"]
     loop = ptx[ptx.index("wgmma.commit_group") : ptx.index("st.global") if "st.global" in ptx else len(ptx)]
