@@ -67,6 +67,7 @@ def scheduled(options: NvidiaOptions) -> list[Entry]:
         "tilegpu-lower-dots",
         "tilegpu-order-products",
         "tilegpu-place-descriptors",
+        "tilegpu-late-sums",
         ("tilegpu-schedule", {**_room(options), **_registers(options), "roles": _has_roles(options)}),
     ]
 
