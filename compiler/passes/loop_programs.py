@@ -78,8 +78,10 @@ def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
     blocks = [op.results[0].type for op in ops if op.name == _LOAD]
     products = [op.results[0].type for op in ops if op.name in _PRODUCTS]
     others = any(op.name == "tile.load" and isinstance(op.results[0].type, ir.RankedTensorType) for op in ops)
-    if asked is not None or not blocks or others:
-        return bool(asked and blocks)
+    if asked is False or not blocks or others:
+        return False
+    if asked:
+        return True
     words = sum(prod(t.shape) for t in products) // (32 * num_warps)
     return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import Loop
-from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCHEDULED, SLOTS, TURNS, say
+from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCHEDULED, SLOTS, TURNS, given, say
 from tilewright.compiler.analysis.specialization import Specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.analysis.wgmma_loops import Delayed, issues
@@ -31,6 +31,8 @@ def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 2
     num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
     for op in innermost_loops(module):
         if key(op) not in done:
+            if roles and given(op, ROLES) is None:
+                say(op, ROLES, 0)
             _write_copies(Loop(op), num_stages, num_warps, shared_limit, maxnreg)
     module.attributes[SCHEDULED] = ir.UnitAttr.get(module.context)
 

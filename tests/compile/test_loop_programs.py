@@ -34,6 +34,10 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     elif KIND == "forbidden":
         for k in tl.range(tl.cdiv(K, BK), warp_specialize=False):
             acc = tl.dot(ad.load([pm * BM, k * BK]), bd.load([k * BK, pn * BN]), acc)
+    elif KIND == "vector":
+        for k in range(tl.cdiv(K, BK)):
+            acc += tl.load(A + k * BN + tl.arange(0, BN)).to(tl.float32)[None, :]
+            acc = tl.dot(ad.load([pm * BM, k * BK]), bd.load([k * BK, pn * BN]), acc)
     else:
         for k in range(tl.cdiv(K, BK)):
             acc = tl.dot(ad.load([pm * BM, k * BK]), bd.load([k * BK, pn * BN]), acc)
@@ -59,7 +63,7 @@ def test_is_chosen(kind):
     assert persistent(kind, num_warps=8)
 
 
-@pytest.mark.parametrize("kind", ["triangle", "forbidden", "counted", "shown"])
+@pytest.mark.parametrize("kind", ["triangle", "forbidden", "vector", "counted", "shown"])
 def test_is_not_chosen(kind):
     assert not persistent(kind, num_warps=8)
 
