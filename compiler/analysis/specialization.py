@@ -29,7 +29,7 @@ from .producer_slice import Slice, Slicer
 from .schedule import ROLES, SLOTS, TURNS, given
 from .staging import stagings
 from .tree import key
-from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues
+from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
 
 _WGMMA, _WAIT, _LOAD = "tilegpu.wgmma", "tilegpu.wgmma_wait", "tile.descriptor_load"
 #: Attribute (i32) of a load of a block: the bits of the rank whose CTAs load the same block.
@@ -41,9 +41,12 @@ PRODUCER_WARPS = 4
 REGISTERS = {4: (0, 0), 8: (240, 24), 16: (112, 24)}
 #: Consumer warps -> 32-bit registers of a thread that accumulators and a delayed wgmma's left operand may take.
 _MAX_OPERAND_REGISTERS = {4: 176, 8: 176, 16: 88}
-_WARPS_PER_GROUP = 4
-#: Warpgroups that do without turns. On an H200, two with heads of 128: 723 TFLOP/s, 710 in turns; four with heads of 64: 461, 498 in turns.
-_FREE_GROUPS = 2
+_WARPS_PER_GROUP, _THREADS_PER_GROUP = 4, 128
+_EXPONENTIALS = frozenset({"math.exp", "math.exp2"})
+#: Cycles in which a multiprocessor does an exponential for each thread of a warpgroup, and the part of the products' time below which two
+#: warpgroups take turns. Attention on an H200, in turns and freely: heads of 256 (1/4) 778 and 748 TFLOP/s, heads of 128 (1/2) 732 and
+#: 741; four groups, heads of 64: 498 and 461.
+_EXP_CYCLES, _FEW_EXPONENTIALS = 8, 3 / 8
 #: Without a word from the user: bytes that an iteration must copy, and 32-bit registers of a thread that its products must fill, for the
 #: handing over to be small beside them. With fewer registers, several CTAs on a multiprocessor serve as well.
 MIN_BYTES = 16 * 1024
@@ -489,12 +492,23 @@ def _readers(loop: Loop, buffer: ir.Value) -> tuple[list[int | None], list[int]]
 
 def _turns(loop: Loop, num_warps: int) -> int:
     """Return how many warpgroups take turns at the tensor cores, 0 where each issues its products at any time. In turns one group works on
-    its results while another's products run; two find that order by themselves."""
+    its results while another's products run. Two groups find that order by themselves if exponentials take long enough."""
     groups = num_warps // _WARPS_PER_GROUP
     scheduled = given(loop.op, TURNS)
     if scheduled is not None:
         return scheduled
-    return groups if groups > _FREE_GROUPS else 0
+    if groups > 2:
+        return groups
+    exponentials = sum(_EXP_CYCLES * registers(o.results[0].type) for o in loop.ops if o.name in _EXPONENTIALS and _is_tensor(o))
+    products = sum(_product_cycles(loop.ops[p]) for p in issues(loop))
+    return groups if groups == 2 and exponentials < _FEW_EXPONENTIALS * products else 0
+
+
+def _product_cycles(wgmma: ir.Operation) -> float:
+    """The cycles of a multiprocessor's tensor cores for one warpgroup's part of a wgmma: 1,024 products of 32 bits each, and more of
+    smaller ones."""
+    shape, element, *_ = tilegpu.buffer_info(wgmma.operands[1].type)
+    return registers(wgmma.results[0].type) * _THREADS_PER_GROUP * shape[0] * element.width / (32 * 1024)
 
 
 def _ahead(loop: Loop) -> set[int] | None:
