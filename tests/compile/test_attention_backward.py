@@ -71,3 +71,18 @@ def test_two_passes(causal, roles):
         "attention_backward_q_kernel", {"DQ": np.full((2, ROWS, D), np.nan, np.float16)}, causal, roles, (ROWS // BN, 2), (BN, BM)
     )
     assert max(errors.values()) < 4e-3, errors
+
+
+def test_no_rows():
+    """Columns behind the last row: the loop has no iteration, but the products in front of it are issued; the sums are zero."""
+    given, expected = inputs(True)
+    kernel = implementations.kernels("kernels_attention", "tilewright").attention_backward_kernel
+    outputs = {"DQ": np.zeros((2, ROWS, D), np.float32), **{n: np.full((2, ROWS, D), np.nan, np.float16) for n in ("DK", "DV")}}
+    values = {**given, **outputs, "sm": D**-0.5, "Z": 1, "H": 2, "S": ROWS}
+    arguments = {p.name: values[p.name] for p in kernel.params if p.name in values}
+    types = {n: "*fp32" if x.dtype == np.float32 else "*fp16" for n, x in arguments.items() if isinstance(x, np.ndarray)} | {"sm": "fp32"}
+    constants = {"D": D, "BM": BM, "BN": BN, "CAUSAL": True, "WS": False}
+    run_kernel(kernel, (ROWS // BN + 1, 1), arguments, constants, types, seed=1, num_warps=8, num_stages=2)
+    for name in ("DK", "DV"):
+        assert np.abs(outputs[name][0] - expected[name][0]).max() < 4e-3 * np.abs(expected[name]).max()
+        assert not outputs[name][1, :BN].any()
