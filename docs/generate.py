@@ -25,11 +25,12 @@ _BLOCK = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOT
 
 @cache
 def kernels() -> dict[str, Any]:
-    """The demo's kernels, compiled for an H200."""
+    """The demo's kernels, compiled for an H200, a CTA for each program."""
     from tilewright import demo, knobs
 
     knobs.compilation.always_compile = True
-    return {case.kernel.__name__: demo.compile_case(case, demo.GPUTarget("cuda", 90, 32)) for case in demo.cases()}
+    cases = [case._replace(options={**case.options, "persistent": False}) for case in demo.cases()]
+    return {case.kernel.__name__: demo.compile_case(case, demo.GPUTarget("cuda", 90, 32)) for case in cases}
 
 
 def code(text: str, language: str) -> str:
@@ -67,13 +68,11 @@ def matmul_loop(stage: str) -> Callable[[], str]:
     """A function that returns the loop of the matrix product at a stage, layouts left out."""
 
     def text() -> str:
-        module = kernels()["matmul_kernel"].asm[stage]
-        start = module.rindex("\n", 0, module.index("scf.for")) + 1
-        indent = module.index("%", start) - start
-        closing = "\n" + " " * indent + "}"
-        end = module.index(closing, start) + len(closing)
-        loop = re.sub(r"(, )?#(layout|shared)\d*\b", "", module[start:end])
-        return code("\n".join(line[indent:] for line in loop.split("\n")), "mlir")
+        lines = kernels()["matmul_kernel"].asm[stage].split("\n")
+        first = next(i for i, line in enumerate(lines) if "scf.for" in line and "tensor<" in line)  # it carries the accumulator
+        indent = len(lines[first]) - len(lines[first].lstrip())
+        last = next(i for i, line in enumerate(lines) if i > first and line.startswith(" " * indent + "}"))
+        return code(re.sub(r"(, )?#(layout|shared)\d*\b", "", "\n".join(line[indent:] for line in lines[first : last + 1])), "mlir")
 
     return text
 
