@@ -19,30 +19,31 @@ _POINTERS = [
         ((256, 128, 64), 8, 3),
     )
 ]
-_DESCRIPTORS = [
-    config("BM BN BK", blocks, warps, stages, WS=specialized, G=group)
-    for blocks, warps, stages, specialized, group in (
-        ((128, 256, 64), 8, 3, True, 8),
-        ((128, 256, 64), 8, 3, True, 16),
-        ((128, 256, 64), 8, 4, True, 8),
-        ((128, 128, 64), 8, 4, True, 8),
-        ((128, 256, 64), 8, 3, False, 8),
-        ((128, 256, 64), 8, 4, False, 8),
-        ((128, 128, 64), 4, 4, False, 8),
-    )
-]
+
+
+def _roles(*rows: tuple[tuple[int, int, int], int, int, bool, int]) -> list[Config]:
+    """Configurations from (blocks, warps, stages, whether roles are asked for, rows of tiles in a group)."""
+    return [config("BM BN BK", blocks, warps, stages, WS=roles, G=group) for blocks, warps, stages, roles, group in rows]
+
+
+_DESCRIPTORS = _roles(
+    ((128, 256, 64), 8, 3, True, 8),
+    ((128, 256, 64), 8, 3, True, 16),
+    ((128, 256, 64), 8, 4, True, 8),
+    ((128, 128, 64), 8, 4, True, 8),
+    ((128, 256, 64), 8, 3, False, 8),
+    ((128, 256, 64), 8, 4, False, 8),
+    ((128, 128, 64), 4, 4, False, 8),
+)
 #: 8-bit elements: twice as many fit in the rows of 128 bytes.
-_BYTES = [
-    config("BM BN BK", blocks, warps, stages, WS=specialized, G=group)
-    for blocks, warps, stages, specialized, group in (
-        ((128, 256, 128), 8, 3, True, 8),
-        ((128, 256, 128), 8, 3, True, 16),
-        ((128, 256, 128), 8, 4, True, 8),
-        ((128, 256, 128), 8, 3, False, 8),
-        ((128, 256, 128), 8, 4, False, 8),
-        ((128, 128, 128), 8, 4, False, 8),
-    )
-]
+_BYTES = _roles(
+    ((128, 256, 128), 8, 3, True, 8),
+    ((128, 256, 128), 8, 3, True, 16),
+    ((128, 256, 128), 8, 4, True, 8),
+    ((128, 256, 128), 8, 3, False, 8),
+    ((128, 256, 128), 8, 4, False, 8),
+    ((128, 128, 128), 8, 4, False, 8),
+)
 
 
 def _persistent(
