@@ -24,13 +24,13 @@ from tilewright.compiler.layouts import (
     wgmma_accumulator,
     wgmma_instruction,
 )
+from tilewright.compiler.multiprocessor import REGISTERS, THREAD_REGISTERS
 
 from .machine import Machine
 
 _FP8 = frozenset({"f8E5M2", "f8E4M3FN"})
 _HALF = frozenset({"f16", "bf16"})
 # Registers of a multiprocessor; those a thread needs beside an accumulator, which wgmma cannot spill.
-_REGISTERS = 65536
 _OTHER_REGISTERS = 32
 
 
@@ -91,7 +91,7 @@ def _operand_bits(a: str, b: str, acc: str, tf32: bool, machine: Machine) -> int
 def _wgmma_fits(shape: tuple[int, ...], k: int, bits: int, machine: Machine) -> bool:
     if len(shape) != 2 or bits == 64 or machine.num_warps % 4 or shape[0] % 64 or k * bits < 256:
         return False
-    registers = min(255, _REGISTERS // machine.threads)
+    registers = min(THREAD_REGISTERS, REGISTERS // machine.threads)
     if prod(shape) // machine.threads + _OTHER_REGISTERS > registers:
         return False
     groups = machine.num_warps // 4

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from tilewright.compiler.multiprocessor import REGISTERS, THREAD_REGISTERS
 from tilewright.dialects import tilegpu
 
 from .loop_slice import Loop
@@ -20,8 +21,6 @@ from .register_pressure import words_of
 from .schedule import EARLY, LATE, given
 from .wgmma_loops import issues
 
-#: The multiprocessor's registers, and the most that a thread can have.
-REGISTERS, MOST_REGISTERS = 65536, 255
 #: Registers of a thread for what is not counted: addresses, descriptors, values on their way. Attention's derivative with blocks of 64 rows
 #: and 128 columns of 128 elements: 224 counted, 250 taken by ptxas.
 _OTHER_REGISTERS = 31
@@ -43,10 +42,10 @@ class Early:
 
     def programs(self, threads: int, early: bool) -> int:
         """Return how many programs of so many threads the registers of a multiprocessor are enough for, if it is early or not."""
-        return REGISTERS // (threads * min(self.registers - (0 if early else self.more), MOST_REGISTERS))
+        return REGISTERS // (threads * min(self.registers - (0 if early else self.more), THREAD_REGISTERS))
 
 
-def early_product(loop: Loop, is_loaded: Callable[[ir.Value], bool], most: int = MOST_REGISTERS) -> Early | None:
+def early_product(loop: Loop, is_loaded: Callable[[ir.Value], bool], most: int = THREAD_REGISTERS) -> Early | None:
     """Return the product of a loop that should be issued early, if its schedule does not say otherwise. `is_loaded` tells of a buffer of
     the body whether it holds a block that copies bring iterations ahead; `most` are the registers of a thread."""
     found = issues(loop)

@@ -14,10 +14,11 @@ from math import prod
 
 from mlir import ir
 
+from tilewright.compiler.multiprocessor import REGISTERS, THREAD_REGISTERS
+
 from .axis_info import element_bytes
 from .loop_slice import is_cheap
 
-_REGISTERS, _MOST_REGISTERS = 65536, 255  # of a multiprocessor, of a thread
 _FEW_CTAS, _LEAST_ROW = 2, 16
 _LEAST_SHARE = 2  # weights that a program loads for each byte of its row
 #: Registers that a program takes for weights on their way, addresses and masks; and, where the weights are there, for the latter alone.
@@ -40,8 +41,8 @@ def rows_pay(ops: list[ir.Operation], num_warps: int) -> bool:
     threads = 32 * num_warps
     row = max(prod(op.results[0].type.shape) for op in own) // threads  # a register for each element, computed with as fp32
     weights = _bytes_of(common) // 4 // threads
-    fits = row + weights + _OVERHEAD_IN_LOOP <= min(_MOST_REGISTERS, _REGISTERS // threads)
-    return fits and row >= _LEAST_ROW and _REGISTERS // (threads * _rounded(row + _OVERHEAD)) <= _FEW_CTAS
+    fits = row + weights + _OVERHEAD_IN_LOOP <= min(THREAD_REGISTERS, REGISTERS // threads)
+    return fits and row >= _LEAST_ROW and REGISTERS // (threads * _rounded(row + _OVERHEAD)) <= _FEW_CTAS
 
 
 def varying_values(ops: list[ir.Operation]) -> set[ir.Value]:

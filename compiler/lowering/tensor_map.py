@@ -25,7 +25,7 @@ ELEMENTS = {"u8": 0, "u16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6,
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _SLOT, _ELEMENT, _SCRATCH = "tile.slot", "tile.element", "tile.scratch"
 #: A descriptor that is no tensor map but a pointer (`passes.bulk_vectors`).
-_BULK = "tilegpu.bulk"
+BULK = "tilegpu.bulk"
 
 
 def scratch_bytes(op: ir.Operation) -> int:
@@ -35,7 +35,7 @@ def scratch_bytes(op: ir.Operation) -> int:
 
 @rule("tile.make_descriptor")
 def make_descriptor(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    if _BULK in op.attributes:
+    if BULK in op.attributes:
         return [ctx.value(op.operands[0])]
     if _SLOT not in op.attributes:
         raise ValueError("a descriptor of the kernel's own was not lowered: run tile-lower-descriptors first")

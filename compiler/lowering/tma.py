@@ -24,6 +24,7 @@ from .memory import l2_policy
 from .registry import rule
 from .shared_memory import element_bytes
 from .sync import elected, leads_warp, own_rows
+from .tensor_map import BULK
 
 #: PTX names of the reductions that TMA knows, by the kind of tma_reduce.
 REDUCTIONS = {"add": "add", "fadd": "add", "max": "max", "umax": "max", "min": "min", "umin": "min", "and": "and", "or": "or", "xor": "xor"}
@@ -90,7 +91,7 @@ def tma_load(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
 def _is_bulk(descriptor: ir.Value) -> bool:
     """Whether a descriptor is no tensor map but a pointer (`passes.bulk_vectors`)."""
     owner = descriptor.owner
-    return not isinstance(owner, ir.Block) and "tilegpu.bulk" in owner.operation.attributes
+    return not isinstance(owner, ir.Block) and BULK in owner.operation.attributes
 
 
 def _load_bulk(ctx: LoweringContext, op: ir.Operation, condition: ir.Value | None) -> None:

@@ -13,13 +13,12 @@ from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, Loop, base_ar
 from tilewright.compiler.analysis.order import Order
 from tilewright.compiler.encoding import encode_shared
 from tilewright.compiler.layouts import SharedLayout, identity
+from tilewright.compiler.lowering.tensor_map import BULK
 from tilewright.dialects import tile
 
 from .assign_layouts import RUN
 from .building import Builder, defining, walk
 
-#: Attribute (unit) of a descriptor that is a pointer.
-BULK = "tilegpu.bulk"
 _FIRST_OF = {"arith.addi", "arith.subi", "arith.muli"}
 
 

@@ -30,15 +30,15 @@ from tilewright.compiler.analysis.loop_slice import Loop, is_cheap
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import layout_of
 from tilewright.compiler.layouts import element_count
+from tilewright.compiler.multiprocessor import THREAD_REGISTERS
 
 from .building import Builder, Values, collect, defining
 from .registry import register
 from .rings import EQ, SGE, SGT, SLT, compare
 from .start_accumulators import start_from_nothing
 
-#: Registers of a thread for all but the accumulators and the tile before, and all that it has where roles do not say so.
+#: Registers of a thread for all but the accumulators and the tile before.
 _OTHER_REGISTERS = 40
-_ALL_REGISTERS = 255
 _STORING = frozenset(
     {"tilegpu.slot", "tilegpu.local_store", "tilegpu.fence_async", "tilegpu.tma_store", "tilegpu.tma_reduce", "tilegpu.tma_store_wait"}
 )
@@ -50,7 +50,7 @@ def defer_stores(module: ir.Operation) -> None:
     """Run on a module; see the file's docstring."""
     for roles in collect(module, "tilegpu.warp_specialize"):
         for tiles in [op for op in collect(roles, "scf.for") if op.parent.operation == roles]:
-            registers = ir.DenseI32ArrayAttr(roles.attributes["registers"])[0] or _ALL_REGISTERS
+            registers = ir.DenseI32ArrayAttr(roles.attributes["registers"])[0] or THREAD_REGISTERS
             deferral = _Deferral(tiles, registers - _OTHER_REGISTERS)
             if deferral.is_possible():
                 deferral.run()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler.analysis.register_pressure import row_words
+from tilewright.compiler.multiprocessor import REGISTERS, THREADS
 
 from .building import i32_attr, is_public
 from .registry import register
@@ -22,7 +23,6 @@ from .registry import register
 #: Module attribute: how many CTAs a multiprocessor must hold.
 MIN_CTAS = "tilegpu.min_ctas"
 _FEWEST_CTAS, _MOST_CTAS = 3, 4
-_REGISTERS, _THREADS = 65536, 2048  # of a multiprocessor
 _OVERHEAD = 12  # registers for addresses, masks, and the exchange of a reduction
 _LOADS = frozenset({"tile.load", "tile.descriptor_load"})
 
@@ -35,7 +35,7 @@ def limit_registers(module: ir.Operation) -> None:
         if function.name == "func.func" and len(function.regions[0].blocks) and is_public(function):
             ops = [op.operation for op in function.regions[0].blocks[0].operations]
             if _holds_rows(ops):
-                ctas = min(_MOST_CTAS, _THREADS // threads, _REGISTERS // (threads * (row_words(ops) + _OVERHEAD)))
+                ctas = min(_MOST_CTAS, THREADS // threads, REGISTERS // (threads * (row_words(ops) + _OVERHEAD)))
                 if ctas >= _FEWEST_CTAS:
                     module.attributes[MIN_CTAS] = i32_attr(ctas, module.context)
 

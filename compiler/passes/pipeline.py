@@ -42,7 +42,7 @@ from math import prod
 from mlir import ir
 
 from tilewright.compiler.analysis.axis_info import element_bytes
-from tilewright.compiler.analysis.early_products import REGISTERS, Early, early_product, threads_of
+from tilewright.compiler.analysis.early_products import Early, early_product, threads_of
 from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, PROGRAMS, Loop
 from tilewright.compiler.analysis.register_pressure import MEETINGS
 from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, SCHEDULED, SLOTS, given
@@ -51,6 +51,7 @@ from tilewright.compiler.analysis.wgmma_loops import MAX_REGISTERS, carries_accu
 from tilewright.compiler.encoding import layout_of, shared_of
 from tilewright.compiler.layouts import dim_order, identity, is_replicated, shared_vector_width
 from tilewright.compiler.lowering.shared_memory import buffer_bytes
+from tilewright.compiler.multiprocessor import REGISTERS, THREAD_REGISTERS
 from tilewright.dialects import tilegpu
 
 from .assign_layouts import RUN
@@ -78,7 +79,7 @@ _EARLY_SLOTS = 3
 
 
 @register("tilegpu-pipeline", only_for=("scf.for",))
-def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = 255) -> None:
+def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = THREAD_REGISTERS) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes, `maxnreg` the registers of a
     thread."""
     num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value

@@ -21,14 +21,14 @@ from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import GLOBAL_WRITES, PROGRAMS, Loop
 from tilewright.compiler.analysis.register_pressure import live_words, words_of
+from tilewright.compiler.multiprocessor import REGISTERS
 
 from .building import Builder, collect
 from .loop_expansion import Track, masked_load
 from .registry import register
 from .rings import SGT, compare
 
-_REGISTERS = 65536  # of a multiprocessor
-_FEWEST_CTAS, _FEWEST_THREADS = 2, 512  # on one
+_FEWEST_CTAS, _FEWEST_THREADS = 2, 512  # on a multiprocessor
 _OVERHEAD = 24  # registers for addresses, masks and the temporary values of reductions
 #: Loops with one of these are about something else than streaming, or are pipelined already.
 _OTHERS = frozenset(
@@ -49,7 +49,7 @@ _OTHERS = frozenset(
 def prefetch_loads(module: ir.Operation, *, num_warps: int = 4, num_stages: int = 3) -> None:
     """Run on a module; see the file's docstring. `num_stages` 1 asks for no prefetching, of one loop with its attribute
     `tile.num_stages`."""
-    budget = _REGISTERS // max(_FEWEST_CTAS * 32 * num_warps, _FEWEST_THREADS) - _OVERHEAD
+    budget = REGISTERS // max(_FEWEST_CTAS * 32 * num_warps, _FEWEST_THREADS) - _OVERHEAD
     for op in collect(module, "scf.for"):
         asked = "tile.num_stages" in op.attributes
         stages = ir.IntegerAttr(op.attributes["tile.num_stages"]).value if asked else num_stages

@@ -16,6 +16,7 @@ from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCH
 from tilewright.compiler.analysis.specialization import Specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.analysis.wgmma_loops import Delayed, issues
+from tilewright.compiler.multiprocessor import THREAD_REGISTERS
 
 from .pipeline import innermost_loops, plan_loop
 from .registry import register
@@ -23,7 +24,9 @@ from .warp_specialize import plan_roles
 
 
 @register("tilegpu-schedule", only_for=("scf.for",))
-def schedule(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = 255, roles: bool = False) -> None:
+def schedule(
+    module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 227 * 1024, maxnreg: int = THREAD_REGISTERS, roles: bool = False
+) -> None:
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes, `maxnreg` the registers of a
     thread; `roles`: the target has registers that warps can hand to each other."""
     plan = plan_roles(module, num_stages, shared_limit, automatic=True) if roles else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright import knobs
 
+from ...multiprocessor import THREAD_REGISTERS
 from ..base import GPUTarget
 from .target import DEFAULT_PTX, arch_of, parse_arch
 
@@ -157,8 +158,8 @@ def _check(o: NvidiaOptions, capability: int) -> None:
         raise ValueError(f"num_ctas must be a power of 2: 1, 2, 4, 8 or 16, not {o.num_ctas}")
     if o.num_ctas > 1 and (capability < 90 or capability >= 120):
         raise ValueError(f"num_ctas > 1 requires NVIDIA SM90+ (Hopper) with clusters; sm_{capability} accepts num_ctas=1")
-    if o.maxnreg is not None and not 16 <= o.maxnreg <= 255:
-        raise ValueError(f"maxnreg must be from 16 to 255 registers a thread, not {o.maxnreg}")
+    if o.maxnreg is not None and not 16 <= o.maxnreg <= THREAD_REGISTERS:
+        raise ValueError(f"maxnreg must be from 16 to {THREAD_REGISTERS} registers a thread, not {o.maxnreg}")
     if o.persistent not in (None, True, False):
         raise ValueError(f"persistent must be True, False, or None where that is up to the compiler, not {o.persistent!r}")
     if o.clc and capability < 100:

@@ -5,9 +5,10 @@ An entry is the name of one of our passes, a tuple (name, options), or text in M
 
 from __future__ import annotations
 
+from ...multiprocessor import REGISTERS, THREAD_REGISTERS
 from ...passes.registry import Entry
 from .options import NvidiaOptions
-from .target import ARCHS, MAX_REGISTERS, REGISTERS
+from .target import ARCHS
 
 
 def _target(options: NvidiaOptions) -> str:
@@ -96,7 +97,7 @@ def _room(options: NvidiaOptions) -> dict[str, int]:
 
 
 def _registers(options: NvidiaOptions) -> dict[str, int]:
-    return {"maxnreg": options.maxnreg or min(MAX_REGISTERS, REGISTERS // (options.warp_size * options.num_warps))}
+    return {"maxnreg": options.maxnreg or min(THREAD_REGISTERS, REGISTERS // (options.warp_size * options.num_warps))}
 
 
 def _has_roles(options: NvidiaOptions) -> bool:

@@ -24,9 +24,10 @@ from functools import lru_cache
 from tilewright import knobs
 from tilewright.errors import PTXASError, ToolchainError
 
+from ...multiprocessor import CTA_THREADS, REGISTERS
 from .locate import find_ptxas
 from .options import NvidiaOptions
-from .target import ARCHS, MAX_THREADS, REGISTERS
+from .target import ARCHS
 
 _PIPE = "/dev/stdin"
 
@@ -198,7 +199,7 @@ def parse_log(log: str, binary: bytes) -> Cubin:
 def max_threads(n_regs: int) -> int:
     """Threads that a block of a kernel with `n_regs` registers a thread may have (registers are given out by 8 a thread, 256 a warp)."""
     per_warp = max(256, (max(n_regs, 1) + 7) // 8 * 256)
-    return min(MAX_THREADS, REGISTERS // per_warp * 32)
+    return min(CTA_THREADS, REGISTERS // per_warp * 32)
 
 
 def _older_ptx(log: str, options: NvidiaOptions) -> int | None:

@@ -33,11 +33,6 @@ ARCHS = {
 #: The PTX ISA that kernels are written in unless `ptx_version` says otherwise: that of CUDA 12.8, which knows every target above.
 DEFAULT_PTX = 87
 
-#: Threads of a block, registers of a thread and of a multiprocessor, the same on every target above.
-MAX_THREADS = 1024
-MAX_REGISTERS = 255
-REGISTERS = 65536
-
 
 def arch_of(target: GPUTarget) -> Arch:
     """The facts about `target`; raises UnsupportedTarget, naming the targets there are."""
