@@ -15,7 +15,7 @@ from .fingerprint import cache_key
 from .host import Store, host
 from .kernel import Artefacts, CompiledKernel
 from .requirements import check_mlir
-from .source import ASTSource, IRSource
+from .source import ASTSource, IRSource, signature_of
 
 # MLIR's context and LLVM's are used by one thread at a time; ptxas runs beside them.
 _lock = threading.RLock()
@@ -140,12 +140,14 @@ def _overridden(name: str, value: Any, target: GPUTarget, options: Any) -> Any:
         return value
     source = IRSource(path)
     made = source.make_ir(target, options)
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        wanted, given = (list(types.values()) for types in (signature_of(name, value, name)[1], source.signature))
+    else:
         from .ir_text import kernel_parameters
 
         wanted, given = kernel_parameters(value.operation), kernel_parameters(made.operation)
-        if given != wanted:
-            raise ValueError(f"{path}: its kernel takes ({', '.join(given)}), but this one is launched with ({', '.join(wanted)})")
+    if given != wanted:
+        raise ValueError(f"{path}: its kernel takes ({', '.join(given)}), but this one is launched with ({', '.join(wanted)})")
     return made
 
 

@@ -130,7 +130,7 @@ class IRSource:
             self.src = contents.decode()
         except UnicodeDecodeError as e:
             raise ValueError(f"{self.path} is no text: {e}") from None
-        self.name, self.signature = _SIGNATURES[self.ext](self.src, self.path)
+        self.name, self.signature = signature_of(self.ext, self.src, self.path)
         self.constants: dict[Path, Any] = {}
         self.attrs: dict[Path, list] = {}
 
@@ -189,7 +189,7 @@ def _ptx_signature(text: str, path: str) -> tuple[str, dict[str, str]]:
     match = re.search(r"\.visible\s+\.entry\s+([\w$]+)\s*\(([^)]*)\)", text)
     if not match:
         raise ValueError(f"{path} has no '.visible .entry'")
-    types = [_PTX_TYPES.get(t, "i32") for t in re.findall(r"\.param\s+\.(\w+)", match[2])]
+    types = [_PTX_TYPES.get(t, "i32") for t in re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)", match[2])]
     return match[1], {f"arg{i}": t for i, t in enumerate(types)}
 
 
@@ -216,3 +216,9 @@ def _mlir_signature(text: str, path: str) -> tuple[str, dict[str, str]]:
 
 
 _SIGNATURES = {"ptx": _ptx_signature, "llir": _llvm_signature, "ttir": _mlir_signature, "ttgir": _mlir_signature}
+
+
+def signature_of(ext: str, text: str, path: str) -> tuple[str, dict[str, str]]:
+    """The name of the kernel in a text of this stage, and the types of what it takes, by name. Raises ValueError, naming `path`, where there
+    is none."""
+    return _SIGNATURES[ext](text, path)

@@ -312,6 +312,15 @@ def test_an_override_takes_what_the_kernel_is_launched_with(tmp_path):
         compile(ASTSource(stores_nothing, {"a": "*fp32"}), target=GPUTarget("cuda", 90, 32), options={"ir_override": str(path)})
 
 
+@needs_ptxas
+def test_a_text_override_takes_what_the_kernel_is_launched_with(empty_cache):
+    path, other = empty_cache / "kernel.llir", empty_cache / "other.ptx"
+    path.write_text(ADD)
+    other.write_text(re.sub(r"\.param \.u64[^,)]*,", "", to_ptx(ADD), count=1))
+    with pytest.raises(ValueError, match=r"other.ptx: its kernel takes \(i32, fp32\), but this one is launched with \(\*u8, i32, fp32\)"):
+        compile(path, target=GPUTarget("cuda", 90, 32), options={"ir_override": str(other)})
+
+
 @tilewright.jit
 def stores_nothing(a):
     pass
