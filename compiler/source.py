@@ -219,6 +219,6 @@ _SIGNATURES = {"ptx": _ptx_signature, "llir": _llvm_signature, "ttir": _mlir_sig
 
 
 def signature_of(ext: str, text: str, path: str) -> tuple[str, dict[str, str]]:
-    """The name of the kernel in a text of this stage, and the types of what it takes, by name. Raises ValueError, naming `path`, where there
-    is none."""
+    """The name of the kernel in a text of this stage, and the types of what it takes, by name. Raises ValueError, which names `path`, where
+    there is none."""
     return _SIGNATURES[ext](text, path)
