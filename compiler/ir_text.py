@@ -12,7 +12,7 @@ _ARRAY = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|\barray<\s*([^\s:>]*)')
 _ELEMENTS = re.compile(r"(?:si|ui|[if]|bf|tf)\d\w*")
 
 #: Attributes of the parameters that passes add to a kernel.
-_ADDED = ("tile.descriptor", "tile.scratch", "tile.grid")
+_ADDED = ("tile.descriptor", "tile.scratch", "tile.grid", "tile.queue")
 
 
 def parse_module(text: str) -> ir.Module:

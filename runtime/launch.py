@@ -28,9 +28,11 @@ FORMATS |= {"fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}
 
 Frame = tuple[bytearray, Any, Any]
 
-#: What a loop over programs counts to: its counter is an i32, and is compared once beyond the last program.
+#: What a loop over programs counts to: its programs are numbered by an i32, and each CTA knows the numbers of some further on.
 _MOST_PROGRAMS = 2**31 - 1
+_TURNS_AHEAD = 10
 _GRID = struct.Struct("<3I")
+_ADDRESS = struct.Struct("<Q")
 
 
 def address(at: int) -> Any:
@@ -58,6 +60,16 @@ class Packing(NamedTuple):
     def grid(self) -> int:
         """Where the grid that was asked for lies, for a kernel whose programs are looped over."""
         return self.config + ctypes.sizeof(libcuda.LaunchConfig)
+
+    @property
+    def stream(self) -> int:
+        """Where the stream lies."""
+        return self.config + libcuda.LaunchConfig.stream.offset
+
+    @property
+    def queue(self) -> int:
+        """Where the address of the counter of a queue of programs lies."""
+        return self.grid + 16
 
 
 def packing(formats: Sequence[str]) -> Packing:
@@ -93,18 +105,24 @@ def attributes_of(metadata: Any) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def make_frame(
-    layout: Packing, passed: Sequence[int], attributes: Sequence[tuple[int, tuple[int, ...]]], maps: int = 0, axes: Sequence[int] = ()
+    layout: Packing,
+    passed: Sequence[int],
+    attributes: Sequence[tuple[int, tuple[int, ...]]],
+    maps: int = 0,
+    axes: Sequence[int] = (),
+    queue: bool = False,
 ) -> Frame:
-    """A frame whose kernel takes the values number `passed` of the layout, in that order, then `maps` tensor maps, for which there is room
-    at its end, and the sizes of the grid along `axes` (see `loop_programs`): (memory, config, pointers to the values)."""
+    """A frame whose kernel takes the values number `passed` of the layout, in that order, `maps` tensor maps, for which there is room at
+    its end, the sizes of the grid along `axes`, and with `queue` the address of a counter (see `loop_programs`): (memory, config, pointers
+    to the values)."""
     attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
-    pointers_at = layout.grid + 16
-    attributes_at = pointers_at + 8 * max(len(passed) + maps + len(axes), 1)
+    pointers_at = layout.queue + 8
+    attributes_at = pointers_at + 8 * max(len(passed) + maps + len(axes) + queue, 1)
     maps_at = attributes_at + attribute_size * len(attributes)
     memory = bytearray(maps_at + TENSOR_MAP_BYTES * maps)
     base = ctypes.addressof((c_char * len(memory)).from_buffer(memory))
     places = [layout.offsets[number] for number in passed] + [maps_at + TENSOR_MAP_BYTES * i for i in range(maps)]
-    places += [layout.grid + 4 * axis for axis in axes]
+    places += [layout.grid + 4 * axis for axis in axes] + [layout.queue] * queue
     struct.pack_into(f"<{len(places)}Q", memory, pointers_at, *(base + at for at in places))
     for i, (identifier, words) in enumerate(attributes):
         struct.pack_into(f"<i4x{len(words)}I", memory, attributes_at + attribute_size * i, identifier, *words)
@@ -114,14 +132,17 @@ def make_frame(
     return memory, address(base + layout.config), address(base + pointers_at)
 
 
-def loop_programs(layout: Packing, memory: bytearray, limit: int, x: int, y: int, z: int) -> None:
+def loop_programs(layout: Packing, limit: int, counter: Callable[[int], int] | None, memory: bytearray, x: int, y: int, z: int) -> None:
     """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` CTAs, which loop over all its programs: the grid goes where
-    the kernel's arguments point. Raises ValueError for more programs than the loop counts in 32 bits."""
+    the kernel's arguments point, and so does the address of the `counter` of the stream, if the kernel takes programs from a queue. Raises
+    ValueError for more programs than the loop counts in 32 bits."""
     programs = x * y * z
-    if programs + limit > _MOST_PROGRAMS:
+    if programs + _TURNS_AHEAD * limit > _MOST_PROGRAMS:
         raise ValueError(f"a grid of {x} x {y} x {z} programs is too large for a loop over programs: launch it with persistent=False")
     _GRID.pack_into(memory, layout.grid, x, y, z)
     _GRID.pack_into(memory, layout.config, min(programs, limit), 1, 1)
+    if counter is not None:
+        _ADDRESS.pack_into(memory, layout.queue, counter(_ADDRESS.unpack_from(memory, layout.stream)[0]))
 
 
 def bf16_bits(value: float) -> int:
@@ -227,6 +248,9 @@ class GenericLauncher:
         #: The axes of the grid that the kernel, which loops over its programs, takes as arguments; and how many CTAs run at a time.
         self.axes = getattr(metadata, "grid_arguments", ())
         self.limit = driver.resident_ctas(kernel) if self.axes else 0
+        self.queue = getattr(metadata, "program_queue", False)
+        #: Gives the counter for a stream, of which launches run one after the other.
+        self.counter = driver.program_counter if self.queue and not getattr(metadata, "launch_pdl", False) else None
         self.maps: TensorMaps | None = None
         self.plain: CompiledKernel | None = None
 
@@ -275,14 +299,14 @@ class GenericLauncher:
         try:
             frame = frames.pop()
         except IndexError:
-            frame = make_frame(layout, range(len(formats)), self.attributes, len(maps), self.axes)
+            frame = make_frame(layout, range(len(formats)), self.attributes, len(maps), self.axes, self.queue)
         memory, config, pointers = frame
         if maps:
             memory[-TENSOR_MAP_BYTES * len(maps) :] = b"".join(maps)
         try:
             struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
             if self.limit:
-                loop_programs(layout, memory, self.limit, *grid)
+                loop_programs(layout, self.limit, self.counter, memory, *grid)
         except struct.error:
             raise ValueError(f"grid of {self.name} must be up to three integers from 0 to 2^32 - 1, not {grid}") from None
         status = self.launch_function(config, self.function, pointers, None)

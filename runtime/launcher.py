@@ -10,7 +10,7 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
         if type(n) is int and type(B) is int and not (enter_hooks or ...):
             p0 = x.data_ptr()
             ...
-            pool, block, ctas, function, make, kernel, limit, maps = (
+            pool, block, ctas, function, make, kernel, loop, maps = (
                 first
                 if not (p0 | p1 | p2 | n) & 15 and x.dtype is float32 and x.get_device() == 0 and ... and B == 1024 and num_warps == 8
                 else table[x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...]
@@ -36,9 +36,9 @@ from .argument_code import ArgumentCode
 from .launch import Packing, address, attributes_of, block_bytes, loop_programs, make_frame, packing
 from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 
-#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, most CTAs of a launch if it loops over programs,
-#: its tensor maps). In a table, the last one of a kernel with tensor maps is a function that gives the entry for the values.
-Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, int, Any]
+#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, `loop_programs` for one that does that, its
+#: tensor maps). In a table, the last one of a kernel with tensor maps is a function that gives the entry for the values.
+Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Any, Any]
 
 #: Options that a kernel may have parameters of the name of.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -122,7 +122,6 @@ class FastLauncher:
             "_tw_error": struct.error,
             "_tw_miss": miss,
             "_tw_pack": struct.Struct(self.layout.format).pack_into,
-            "_tw_loop": partial(loop_programs, self.layout),
             "_tw_launch_ex": driver.launch_function(),
             "_tw_failed": driver.launch_failed,
             "_tw_hooks": fn.pre_run_hooks,
@@ -149,11 +148,11 @@ class FastLauncher:
             "    try:",
             *(f"        {line}" for line in self.code.reads),
             *(f"        {line}" for line in current),
-            "        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_limit, _tw_maps = (",
+            "        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_loop, _tw_maps = (",
             f"            _tw_first if {' and '.join(same)} else _tw_table[({key})]",
             "        )",
             "        if _tw_maps is not None:",
-            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_limit, _tw_maps = _tw_maps({values})",
+            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_loop, _tw_maps = _tw_maps({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
             f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
             "        _tw_n = _tw_len(_tw_grid)",
@@ -171,8 +170,8 @@ class FastLauncher:
             "            _tw_frame = _tw_make()",
             "        _tw_memory, _tw_config, _tw_pointers = _tw_frame",
             f"        _tw_pack(_tw_memory, 0, {values}_tw_x * _tw_ctas, _tw_y, _tw_z, _tw_block, {stream})",
-            "        if _tw_limit:",
-            "            _tw_loop(_tw_memory, _tw_limit, _tw_x, _tw_y, _tw_z)",
+            "        if _tw_loop is not None:",
+            "            _tw_loop(_tw_memory, _tw_x, _tw_y, _tw_z)",
             "        if _tw_maps is not None:",
             "            _tw_memory[-_tw_len(_tw_maps):] = _tw_maps",
             "    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, _tw_error):",
@@ -221,9 +220,10 @@ class FastLauncher:
         """What the generated function launches a kernel with; the tensor maps, if it takes any, are left out."""
         metadata, run, maps = kernel.metadata, kernel.run, kernel.run.maps
         count = len(maps.descriptors) if maps is not None else 0
-        make = partial(make_frame, self.layout, passed, attributes_of(metadata), count, run.axes)
+        make = partial(make_frame, self.layout, passed, attributes_of(metadata), count, run.axes, run.queue)
         block = block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, run.limit, None
+        loop = partial(loop_programs, self.layout, run.limit, run.counter) if run.limit else None
+        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, loop, None
 
 
 class _Variants(dict):

@@ -171,12 +171,32 @@ class Expansion:
         parities = [before.i32(delay) for delay in range(max(self.tma_delays, default=-1) + 1)]
         inits = [*(loop.inits[i] for i in kept), *operands, *ahead, *slots, *parities]
         types = [v.type for v in inits]
-        attributes = {name: loop.op.attributes[name] for name in loop.op.attributes}
-        new = before.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
-        block = new.regions[0].blocks.append(loop.iv.type, *types, arg_locs=[loop.op.location] * (len(types) + 1))
-        self._fill(block, sorted(live), kept)
+        new, block, arguments = self.make_loop(before, types, inits)
+        self._fill(block, arguments, sorted(live), kept)
         self._finish(new, kept)
         loop.op.erase()
+
+    def make_loop(self, build: Builder, types: list[ir.Type], inits: list[ir.Value]) -> tuple[ir.Operation, ir.Block, list[ir.Value]]:
+        """Make the new loop, which carries `inits`: it, its body, still empty, and the induction variable and what is carried there."""
+        loop = self.loop
+        attributes = {name: loop.op.attributes[name] for name in loop.op.attributes}
+        new = build.op("scf.for", types, [loop.lower, loop.upper, loop.step, *inits], attributes, regions=1)
+        block = new.regions[0].blocks.append(loop.iv.type, *types, arg_locs=[loop.op.location] * (len(types) + 1))
+        return new, block, list(block.arguments)
+
+    def iteration_ahead(self, build: Builder, iv: ir.Value, delay: int) -> tuple[ir.Value, ir.Value]:
+        """The induction variable of the iteration that is copied for in that of `iv`, and whether there is such an iteration."""
+        # upper - iv does not overflow inside the loop, iv + reach might.
+        remaining = build.binary("arith.subi", self.loop.upper, iv)
+        more = compare(build, SGT, remaining, self.reach[delay])
+        return build.binary("arith.addi", iv, self.reach[delay]), more
+
+    def behind(self, build: Builder, position: int) -> None:
+        """Build what comes behind the operation of the body at a position."""
+
+    def carried_on(self, build: Builder) -> list[ir.Value]:
+        """Build what the loop carries for itself: its values for the next iteration."""
+        return []
 
     # In front of the loop
 
@@ -223,10 +243,10 @@ class Expansion:
 
     # In the loop
 
-    def _fill(self, block: ir.Block, live: list[int], kept: list[int]) -> None:
+    def _fill(self, block: ir.Block, arguments: list[ir.Value], live: list[int], kept: list[int]) -> None:
         """Move the live operations into the new body and add the wait, the slots, the delayed wgmmas and the copies."""
         loop, plan = self.loop, self.plan
-        iv, *rest = block.arguments
+        iv, *rest = arguments
         args = iter(rest)
         carried = [next(args) for _ in kept]
         operands = [(next(args), next(args)) for _ in plan.delayed]
@@ -258,6 +278,7 @@ class Expansion:
             block.append(loop.ops[position])
             for copy in vectors.get(position, []):
                 self._arrived(build, copy, slots[0], [])
+            self.behind(build, position)
             if position == first_wait and plan.behind_wait:
                 self._issue_ahead(build, iv, slots)
         for delayed, result in zip(plan.delayed, self.results, strict=True):
@@ -271,7 +292,8 @@ class Expansion:
         if parities:
             turned = build.binary("arith.xori", parities[0], build.value("arith.extui", parities[0].type, [is_end]))
             parities = [turned, *parities[:-1]]
-        build.op("scf.yield", [], [*(loop.yields[i] for i in kept), *late, *following, next_slot, *slots[:-1], *parities])
+        own = self.carried_on(build)
+        build.op("scf.yield", [], [*own, *(loop.yields[i] for i in kept), *late, *following, next_slot, *slots[:-1], *parities])
         loop.iv.replace_all_uses_with(iv)
         for i, arg in zip(kept, carried, strict=True):
             loop.args[i].replace_all_uses_with(arg)
@@ -311,16 +333,13 @@ class Expansion:
     def _issue_ahead(self, build: Builder, iv: ir.Value, slots: list[ir.Value]) -> None:
         """Copy for the iterations ahead, each delay with the carried values of its own iteration."""
         loop = self.loop
-        # upper - iv does not overflow inside the loop, iv + reach might.
-        remaining = build.binary("arith.subi", loop.upper, iv)
         tokens = []
         for delay, ahead in enumerate(self.aheads):
             if ahead.copies:
-                more = compare(build, SGT, remaining, self.reach[delay])
-                at = build.binary("arith.addi", iv, self.reach[delay])
+                at, more = self.iteration_ahead(build, iv, delay)
                 tokens += self._issue(build, ahead, at, more, slots[1 + self.plan.lag + delay])
                 if ahead.loads:
-                    left = build.binary("arith.subi", remaining, loop.step)
+                    left = build.binary("arith.subi", build.binary("arith.subi", loop.upper, iv), loop.step)
                     after = build.binary("arith.addi", at, loop.step)
                     self._fetch(build, ahead, after, compare(build, SGT, left, self.reach[delay]))
         if self.uses_threads:

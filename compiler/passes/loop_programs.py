@@ -15,7 +15,9 @@ of the next program while the consumers finish this one, and stores may wait for
 
 Programs of a launch may run in any order, so this is right for all that do not wait for each other. It pays where a producer feeds all
 products, and where all programs are equally long: others are handed out better by the hardware, one by one (`tile-order-programs`).
-It also pays for norms of rows so long that registers leave room for two of them at most (`analysis.row_programs`).
+It also pays for norms of rows so long that registers leave room for two of them at most (`analysis.row_programs`). Loops
+around reductions without products have the attribute `tile.queue`, and their kernels one more argument of that attribute behind the sizes:
+the CTAs of such a loop may take programs from a queue (`passes/program_queue.py`).
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ from tilewright.compiler.analysis.machine import Machine
 from tilewright.compiler.analysis.order import programs_may_wait
 from tilewright.compiler.analysis.row_programs import rows_pay, varying_values
 from tilewright.compiler.analysis.specialization import MIN_BYTES, MIN_REGISTERS, REGISTERS
+from tilewright.dialects import tile
 
 from .building import Builder, collect, i32_attr, is_public, walk
 from .descriptor_arguments import add_argument
+from .program_queue import QUEUE
 from .registry import register
-from .rings import SLT, compare
 
 #: Attribute (i32) of an argument: the axis of the grid whose size it is.
 GRID = "tile.grid"
@@ -51,9 +54,10 @@ def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: i
         return
     for function in collect(module, "func.func"):
         ops = list(walk(function))
-        rows = rows_pay(ops, num_warps)
-        if is_public(function) and (force or rows or _pays(ops, num_warps)) and _is_possible(function, ops):
-            _loop_over(function, ops, rows)
+        pays = force or rows_pay(ops, num_warps) or _pays(ops, num_warps)
+        if is_public(function) and pays and _is_possible(function, ops):
+            names = {op.name for op in ops}
+            _loop_over(function, ops, "tile.reduce" in names and _PRODUCTS.isdisjoint(names))
 
 
 def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
@@ -86,16 +90,19 @@ def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
     return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
 
 
-def _loop_over(function: ir.Operation, ops: list[ir.Operation], evenly: bool) -> None:
-    """Put the kernel's body into a loop over programs; see `_bounds`."""
+def _loop_over(function: ir.Operation, ops: list[ir.Operation], queue: bool) -> None:
+    """Put the kernel's body into a loop over programs, which may take them from a `queue`."""
     *body, end = (o.operation for o in function.regions[0].blocks[0].operations)
     context, i32 = function.context, ir.IntegerType.get_signless(32, function.context)
     sizes = [add_argument(function, i32, {GRID: i32_attr(axis, context)}, function.location) for axis in range(3)]
     build = Builder.before(end)
     first, ctas = (build.value(name, i32, [], {"axis": i32_attr(0, context)}) for name in (_ID, _COUNT))
     plane = build.binary("arith.muli", sizes[0], sizes[1])
-    bounds = _bounds(build, first, build.binary("arith.muli", plane, sizes[2]), ctas, evenly)
-    loop = build.op("scf.for", [], bounds, {PROGRAMS: ir.UnitAttr.get(context)}, 1)
+    attributes = {PROGRAMS: ir.UnitAttr.get(context)}
+    if queue:
+        attributes[QUEUE] = ir.UnitAttr.get(context)
+        add_argument(function, tile.ptr_type(i32), {QUEUE: ir.UnitAttr.get(context)}, function.location)
+    loop = build.op("scf.for", [], [first, build.binary("arith.muli", plane, sizes[2]), ctas], attributes, 1)
     block = loop.regions[0].blocks.append(i32, arg_locs=[function.location])
     build = Builder(ir.InsertionPoint(block), function.location)
     ids = _ids(build, block.arguments[0], sizes, plane, {_axis(op) for op in ops if op.name == _ID})
@@ -106,20 +113,6 @@ def _loop_over(function: ir.Operation, ops: list[ir.Operation], evenly: bool) ->
         if op.name in (_ID, _COUNT):
             op.results[0].replace_all_uses_with(ids[_axis(op)] if op.name == _ID else sizes[_axis(op)])
             op.erase()
-
-
-def _bounds(build: Builder, first: ir.Value, programs: ir.Value, ctas: ir.Value, evenly: bool) -> list[ir.Value]:
-    """Return the bounds and the step of the loop. A CTA takes every `ctas`-th program; `evenly`, as few CTAs work as that takes no longer
-    with: of 132, 128 take 32 of 4096 programs each, where four would take 32 and the others, with 31, wait for them."""
-    if not evenly:
-        return [first, programs, ctas]
-
-    def rounded_up(a: ir.Value, b: ir.Value) -> ir.Value:
-        return build.binary("arith.divui", build.binary("arith.addi", a, build.binary("arith.subi", b, build.i32(1))), b)
-
-    used = rounded_up(programs, rounded_up(programs, ctas))
-    works = compare(build, SLT, first, used)
-    return [first, build.value("arith.select", first.type, [works, programs, first]), used]
 
 
 def _ids(build: Builder, number: ir.Value, sizes: list[ir.Value], plane: ir.Value, axes: set[int]) -> dict[int, ir.Value]:

@@ -32,6 +32,7 @@ piece (`bulk_vectors`). Else it is loaded where it stands, by every thread for i
 `num_stages` - 1 is the number of iterations that loads run ahead. A loop's attribute `tile.num_stages` overrides the option. Loops whose
 slots do not fit into shared memory get fewer stages. A loop without dots needs bytes on their way rather than stages: it gets slots until
 it has enough of them, or, where it asks for one stage, none. There each warp waits for its own copies only, with no barrier.
+A loop over programs that may take them from a queue does so (`program_queue.py`).
 What `tilegpu-schedule` wrote on a loop and its operations is carried out as it says.
 """
 
@@ -60,6 +61,7 @@ from .bulk_vectors import can_be_bulk, make_bulk, run_layout
 from .diagnostics import user_error
 from .loop_expansion import Copy, Expansion, Plan
 from .lower_tma import described_buffer
+from .program_queue import QueuedExpansion, takes_from_queue
 from .registry import register
 
 _LOADS = frozenset({"tile.load", "tile.descriptor_load"})
@@ -89,7 +91,7 @@ def pipeline(module: ir.Operation, *, num_stages: int = 3, shared_limit: int = 2
         if plan is not None and any(copy.bulk for copy in plan.copies):
             loop, plan = _with_bulk(loop, plan)
         if plan is not None:
-            Expansion(loop, plan).run()
+            (QueuedExpansion if takes_from_queue(loop, plan) else Expansion)(loop, plan).run()
     if SCHEDULED in module.attributes:
         del module.attributes[SCHEDULED]
 

@@ -14,7 +14,7 @@ from .building import Builder
 from .lower_tma import mbarrier_type
 
 #: Predicates of arith.cmpi.
-EQ, SLT, SGT, SGE = 0, 2, 4, 5
+EQ, NE, SLT, SGT, SGE = 0, 1, 2, 4, 5
 
 
 @dataclass

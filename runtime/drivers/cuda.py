@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.compiler.backends.base import GPUTarget
 from tilewright.errors import OutOfResources
 
-from . import libcuda
+from . import counters, libcuda
 from .base import Benchmarker, GPUDriver
 from .libcuda import call, check
 
@@ -173,6 +173,10 @@ class CudaDriver(GPUDriver):
         threads, device = 32 * kernel.metadata.num_warps, self.get_current_device()
         each = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.function, threads, kernel.metadata.shared)
         return max(1, each) * _attribute("MULTIPROCESSOR_COUNT", device)
+
+    def program_counter(self, stream: int) -> int:
+        """See `GPUDriver`. A launch that is captured has none: graphs may run at any time, more than one of them."""
+        return counters.of(stream)
 
     def is_accessible(self, pointer: int) -> bool:
         """Whether a kernel may use an address that is not known to be a GPU's: that of pinned or managed memory."""

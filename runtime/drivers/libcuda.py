@@ -120,6 +120,18 @@ def encode_function() -> Any:
     return ENCODE(_address("cuTensorMapEncodeTiled"))
 
 
+@lru_cache(maxsize=1)
+def is_capturing_function() -> Any:
+    """`cuStreamIsCapturing` as ctypes calls it."""
+    return ctypes.CFUNCTYPE(c_int)(_address("cuStreamIsCapturing"))
+
+
+@lru_cache(maxsize=1)
+def stream_id_function() -> Any:
+    """`cuStreamGetId` as ctypes calls it."""
+    return ctypes.CFUNCTYPE(c_int)(_address("cuStreamGetId"))
+
+
 def _address(name: str) -> int:
     """Where a function of the driver lies."""
     status, address, *_ = api().cuGetProcAddress(name.encode(), _VERSION, 0)

@@ -21,6 +21,8 @@ from tilewright.runtime.tensor_maps import TensorMapError, TensorMaps
 WARPGROUP = 128
 #: CTAs that run at a time, for kernels that loop over programs.
 _RESIDENT = 2
+#: Whether kernels that may take programs from a queue are given its counter.
+_QUEUE = True
 
 
 def passes_of(
@@ -74,12 +76,16 @@ def run_kernel(
         sizes = [simulator.grid[axis] for axis in axes]
         if axes:
             simulator.grid = (min(_RESIDENT, int(np.prod(grid))), 1, 1)
+        counter = [np.zeros(1, np.int32) if _QUEUE else 0] if tensor_maps.takes_queue(module.operation) else []
         for z, y, x in np.ndindex(*simulator.grid[::-1]):
             simulator.program = (x, y, z)
             try:
-                simulator.launch(kernel.__name__, *arguments.values(), *scratch, maps=lambda values: list(maps.of(values)), grid=sizes)
+                simulator.launch(
+                    kernel.__name__, *arguments.values(), *scratch, maps=lambda values: list(maps.of(values)), grid=sizes, counter=counter
+                )
             except TensorMapError:
                 return run_kernel(kernel, grid, arguments, constants, types, seed, **{**options, "tma": False})
+        assert not np.any(counter), "the counter of a queue is not zero behind the launch"
     return bool(maps.descriptors)
 
 

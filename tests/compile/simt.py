@@ -15,6 +15,7 @@ from simt_matrix import run_matrix_asm
 from simt_roles import Turns
 from simt_tma import TensorMap, TmaState, run_tma_asm
 
+from tilewright.compiler.passes.program_queue import COUNT_ON
 from tilewright.dialects import context
 
 WARP = 32
@@ -102,23 +103,27 @@ class Simulator:
         *arguments: np.ndarray | int,
         maps: Callable[[list], list[TensorMap]] = lambda values: [],
         grid: Sequence[int] = (),
+        counter: Sequence[np.ndarray | int] = (),
     ) -> None:
         """Run a kernel; arrays are passed as pointers and changed in place. `maps` makes the tensor maps that follow out of what is passed
-        before; the sizes of the `grid` that was asked for come last."""
+        before; the sizes of the `grid` that was asked for come behind them, and the `counter` of a queue of programs last, if there is
+        one."""
         places, top = [], PAGE
-        for argument in arguments:
+        for argument in (*arguments, *counter):
             places.append(top)
             top += (-(-np.asarray(argument).nbytes // PAGE) + 1) * PAGE
         self.stack, self.locals = top, {}
         self.memory = np.full(top + LOCAL * self.threads, UNWRITTEN, np.uint8)
-        arrays = [(p, a) for p, a in zip(places, arguments, strict=True) if isinstance(a, np.ndarray)]
+        arrays = [(p, a) for p, a in zip(places, (*arguments, *counter), strict=True) if isinstance(a, np.ndarray)]
         for place, array in arrays:
             self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         func = self.functions[name]
         types = [element_of(a.type)[1] for a in func.regions[0].blocks[0].arguments]
-        values = [p if isinstance(a, np.ndarray) else a for p, a in zip(places, arguments, strict=True)]
+        values = [p if isinstance(a, np.ndarray) else a for p, a in zip(places, (*arguments, *counter), strict=True)]
+        last = values[len(arguments) :]
+        values = values[: len(arguments)]
         self.tma = TmaState(maps(values))
-        values += [*range(len(self.tma.maps)), *grid]
+        values += [*range(len(self.tma.maps)), *grid, *last]
         rows = [np.full(self.threads, v, dtype_of(t)) for v, t in zip(values, types, strict=True)]
         if self.part is None:
             self.call(func, rows, np.ones(self.threads, bool))
@@ -517,6 +522,8 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
     if match := re.fullmatch(r"redux\.sync\.(\w+)\.(\w)32 \$0, \$1, 0xffffffff;", text):
         groups = operand(1).reshape(-1, WARP).view(np.uint32 if match[2] == "u" else np.int32)
         return np.repeat(REDUX[match[1]].reduce(groups, axis=1, dtype=groups.dtype), WARP).view(np.int32)
+    if text == COUNT_ON:
+        return count_on(simulator, operand, active)
     if text == "@$1 red.shared.add.u32 [$0], 1;":
         np.add.at(simulator.shared.view(np.int32), operand(0)[active & operand(1)] // 4, 1)
         return None
@@ -588,6 +595,17 @@ def run_access(simulator: Simulator, match: re.Match, operands: list, operand: C
         read = load(memory, address + i * width, 0, element, here).astype(default.dtype)
         results.append(np.where(here, read, default))
     return results[0] if outputs == 1 else results
+
+
+def count_on(simulator: Simulator, operand: Callable, active: np.ndarray) -> np.ndarray:
+    """What a thread that asks a queue for a program finds there."""
+    address, last = operand(2), operand(3)
+    cells, old = simulator.memory.view(np.int32), np.zeros(simulator.threads, np.int32)
+    for thread in np.flatnonzero(active & (operand(1) == 0) & (address != 0)):
+        cell = int(address[thread]) // 4
+        old[thread] = cells[cell]
+        cells[cell] = 0 if cells[cell] >= last[thread] else cells[cell] + 1
+    return old
 
 
 def run_atomic(simulator: Simulator, match: re.Match, operand: Callable, outputs: int, active: np.ndarray):

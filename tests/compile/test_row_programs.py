@@ -36,8 +36,11 @@ def results(rows: int, n: int, resident: int, monkeypatch: pytest.MonkeyPatch, *
     return o, s
 
 
-@pytest.mark.parametrize(("rows", "resident"), [(1, 4), (5, 4), (7, 3)])
-def test_rows(rows, resident, monkeypatch):
+@pytest.mark.parametrize("queue", [True, False])
+@pytest.mark.parametrize(("rows", "resident"), [(1, 4), (5, 4), (11, 1), (15, 2)])
+def test_rows(rows, resident, queue, monkeypatch):
+    """A queue gives the CTA that runs first all programs but those of the first turns."""
+    monkeypatch.setattr(kernel_harness, "_QUEUE", queue)
     looped, plain = (results(rows, 8176, resident, monkeypatch, **options) for options in ({}, {"persistent": False}))
     assert all(np.array_equal(a, b) for a, b in zip(looped, plain, strict=True))
 

@@ -77,6 +77,9 @@ class FakeDriver(GPUDriver):
     def resident_ctas(self, kernel: CompiledKernel) -> int:
         return 264
 
+    def program_counter(self, stream: int) -> int:
+        return 64 * stream
+
     def launcher_cls(self, kernel: CompiledKernel) -> GenericLauncher:
         self.kernels[kernel.function] = kernel
         return GenericLauncher(kernel, self)
@@ -103,7 +106,8 @@ class FakeDriver(GPUDriver):
         leaves = leaf_kinds(tuple(kinds)) + ["*"] * bool(getattr(kernel.metadata, "global_scratch_size", 0))
         behind_maps = len(leaves) + len(getattr(kernel.metadata, "tma_descriptors", ()))
         axes = len(getattr(kernel.metadata, "grid_arguments", ()))
-        table = (ctypes.c_void_p * (behind_maps + axes)).from_address(ctypes.addressof(pointers._obj))
+        queue = bool(getattr(kernel.metadata, "program_queue", False))
+        table = (ctypes.c_void_p * (behind_maps + axes + queue)).from_address(ctypes.addressof(pointers._obj))
         values = []
         for kind, at in zip(leaves, table):
             code = "Q" if kind.startswith("*") else FORMATS[kind]
@@ -113,7 +117,8 @@ class FakeDriver(GPUDriver):
             {
                 "values": values,
                 "maps": [ctypes.string_at(at, 128) for at in table[len(leaves) : behind_maps]],
-                "programs": tuple(struct.unpack("<I", ctypes.string_at(at, 4))[0] for at in table[behind_maps:]),
+                "programs": tuple(struct.unpack("<I", ctypes.string_at(at, 4))[0] for at in table[behind_maps : behind_maps + axes]),
+                "counter": struct.unpack("<Q", ctypes.string_at(table[-1], 8))[0] if queue else None,
                 "grid": tuple(c.grid),
                 "block": tuple(c.block),
                 "shared": c.shared,
@@ -135,9 +140,11 @@ def leaf_kinds(kind: Any) -> list[str]:
     return [] if kind == "constexpr" else [kind]
 
 
-def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None, scratch: int = 0, axes: tuple[int, ...] = ()) -> Any:
+def fake_compile(
+    compiled: list, descriptors: list[dict[str, Any]] | None = None, scratch: int = 0, axes: tuple[int, ...] = (), queue: bool = False
+) -> Any:
     """A stand-in for `compile` that appends (source, options) to `compiled`; its kernels take so many bytes of `scratch` memory
-    for each CTA, tensor maps for `descriptors`, and the sizes of `axes` of the grid."""
+    for each CTA, tensor maps for `descriptors`, the sizes of `axes` of the grid, and the counter of a `queue` of programs."""
 
     def compile(src: Any, target: Any = None, options: dict[str, Any] | None = None) -> CompiledKernel:
         from tilewright.compiler.backends import make_backend
@@ -146,7 +153,7 @@ def fake_compile(compiled: list, descriptors: list[dict[str, Any]] | None = None
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
         metadata["tma_descriptors"] = descriptors if descriptors and parsed.tma else []
-        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128, "grid_arguments": list(axes)}
+        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128, "grid_arguments": list(axes), "program_queue": queue}
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

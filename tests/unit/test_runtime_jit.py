@@ -96,6 +96,17 @@ def test_kernels_that_loop_over_programs(gpu, monkeypatch):
         kernel[(-1,)](*tensors(), 1000, B=1024)
 
 
+@pytest.mark.parametrize("pdl", [False, True])
+def test_kernels_that_take_programs_from_a_queue(gpu, monkeypatch, pdl):
+    """They are passed the counter of the stream, unless the launch may run beside another of it."""
+    monkeypatch.setattr(jit_module, "compile", fake_compile(gpu.compiled, axes=(0, 1, 2), queue=True))
+    kernel = jit(add)
+    for stream in (77, 5):
+        gpu.stream = stream
+        seen = run_twice(lambda: kernel[(1000,)](*tensors(), 1000, B=1024, launch_pdl=pdl), gpu)
+        assert (seen["programs"], seen["counter"], seen["grid"]) == ((1000, 1, 1), 0 if pdl else 64 * stream, (264, 1, 1))
+
+
 def test_first_and_later_launches_are_the_same(gpu):
     kernel = jit(add)
     seen = run_twice(lambda: kernel[(4, 2)](*tensors(), 1000, B=1024, num_warps=8), gpu)

@@ -9,6 +9,7 @@ from mlir import ir
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
 from tilewright.compiler.passes.loop_programs import GRID
+from tilewright.compiler.passes.program_queue import QUEUE
 from tilewright.dialects import context, tile, tilegpu
 from tilewright.errors import CompilationError
 
@@ -50,6 +51,16 @@ def grid_axes(module: ir.Operation) -> list[int]:
             for attributes in (ir.ArrayAttr(op.operation.attributes["arg_attrs"]) if "arg_attrs" in op.operation.attributes else ())
             if GRID in attributes
         ]
+
+
+def takes_queue(module: ir.Operation) -> bool:
+    """Whether the kernel's last parameter, behind the sizes of the grid, is the address of the counter of a queue of programs, or null."""
+    with context():
+        return any(
+            QUEUE in attributes
+            for op in module.regions[0].blocks[0].operations
+            for attributes in (ir.ArrayAttr(op.operation.attributes["arg_attrs"]) if "arg_attrs" in op.operation.attributes else ())
+        )
 
 
 def scratch_bytes(module: ir.Operation) -> int:

@@ -3,19 +3,18 @@
 // RUN: tilewright-opt %s --passes='tile-loop-programs{target=cuda:80 num_warps=16}' | filecheck %s --check-prefix=SM80
 
 // Rows of which 16 warps hold 32 elements a thread: two programs would fit on a multiprocessor. So the weights are loaded once, and a loop
-// over programs loads rows. CTAs that would only make some work longer than others do not work.
+// over programs loads rows. The programs may come from a queue, whose counter is the last argument.
 // CHECK-LABEL: func.func @norm
-// CHECK: %[[ROUNDS:.*]] = arith.divui
-// CHECK: %[[USED:.*]] = arith.divui %{{.*}}, %[[ROUNDS]]
-// CHECK: %[[WORKS:.*]] = arith.cmpi slt, %[[FIRST:.*]], %[[USED]]
-// CHECK: %[[UPPER:.*]] = arith.select %[[WORKS]], %{{.*}}, %[[FIRST]]
+// CHECK-SAME: %arg5: i32 {tile.grid = 2 : i32}, %arg6: !tile.ptr<i32> {tile.queue}
+// CHECK-DAG: %[[FIRST:.*]] = tile.program_id 0
+// CHECK-DAG: %[[CTAS:.*]] = tile.num_programs 0
 // CHECK: %[[W:.*]] = tile.load {{.*}} : tensor<16384x!tile.ptr<f32>>
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[UPPER]] step %[[USED]]
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %[[CTAS]]
 // CHECK: tile.load {{.*}} : tensor<16384x!tile.ptr<bf16>>
 // CHECK: tile.reduce
 // CHECK: arith.mulf %{{.*}}, %[[W]]
 // CHECK: tile.store
-// CHECK: } {tile.programs}
+// CHECK: } {tile.programs, tile.queue}
 // EIGHT-LABEL: func.func @norm
 // EIGHT: tile.programs
 // SM80-NOT: tile.programs

@@ -59,12 +59,13 @@ def run(source: str, path: str, inputs: Results, capability: int, tma: bool = Tr
         simulator = simulated_ops.Machine(lowered, threads, part=_WARPGROUP if roles else None, ctas=parsed.num_ctas)
         simulator.grid = (*_grid(src), 1, 1)[:3]
         sizes = [simulator.grid[axis] for axis in tensor_maps.grid_axes(module.operation)]
+        counter = [np.zeros(1, np.int32)] if tensor_maps.takes_queue(module.operation) else []
         if sizes:  # CTAs loop over programs
             simulator.grid = (min(_RESIDENT, int(np.prod(simulator.grid))), 1, 1)
         for y, x in np.ndindex(*reversed(simulator.grid[:2])):
             simulator.program = (x, y, 0)
             try:
-                simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)), grid=sizes)
+                simulator.launch(src.name, *arguments, maps=lambda values: list(maps.of(values)), grid=sizes, counter=counter)
             except KeyError as e:
                 raise Unsupported(f"the simulator does not know {e}") from e
             except TensorMapError:
