@@ -1,8 +1,9 @@
 """`tilegpu.warp_specialize`: warps branch to the code of their role.
 
 Before: the roles' warps are numbered one role after the other, and together they are all warps of the CTA. After: each warp has asked for
-its role's registers and runs its region; a role named "producer" does so with one thread. Within a region thread ids count from the
-role's first warp, and a barrier is a named one of the role's threads. The roles come together behind the op, but do not wait there.
+its role's registers and runs its region; a role named "producer" does so with one thread, or with one warp if there are tensors in it.
+Within a region thread ids count from the role's first warp, and a barrier is a named one of the role's threads. The roles come together
+behind the op, but do not wait there.
 """
 
 from mlir import ir
@@ -12,7 +13,7 @@ from tilewright.compiler import named_barriers
 from .asm import inline_asm
 from .context import LoweringContext, Role
 from .registry import rule
-from .sync import elect
+from .sync import elect, is_first_warp
 
 
 @rule("tilegpu.warp_specialize")
@@ -33,12 +34,14 @@ def warp_specialize(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     ctx.branch(entries[-1])
     for number, (name, region) in enumerate(zip(names, op.regions, strict=True)):
         ctx.enter(entries[number])
-        role = Role(starts[number], warps[number], named_barriers.ROLES + number, name == "producer")
+        is_producer = name == "producer"
+        alone = is_producer and not _has_tensors(region.blocks[0])
+        role = Role(starts[number], warps[number], named_barriers.ROLES + number, alone)
         with ctx.conditional(), ctx.as_role(role):
             _set_registers(ctx, registers[number], max(registers))
-            if role.alone:
+            if is_producer:
                 body = ctx.new_block()
-                ctx.cond_branch(elect(ctx), body, after)
+                ctx.cond_branch(elect(ctx) if alone else is_first_warp(ctx), body, after)
                 ctx.enter(body)
             ctx.lower_block(region.blocks[0], captures)
             ctx.branch(after)
@@ -50,3 +53,11 @@ def _set_registers(ctx: LoweringContext, count: int, most: int) -> None:
     """Take registers over, or give them up: the role with the most takes them."""
     if count:
         inline_asm(ctx, f"setmaxnreg.{'inc' if count == most else 'dec'}.sync.aligned.u32 {count};", "~{memory}", (), None)
+
+
+def _has_tensors(block: ir.Block) -> bool:
+    """Whether an operation inside works on a tensor, which takes a whole warp."""
+    ops = [op.operation for op in block.operations]
+    return any(isinstance(r.type, ir.RankedTensorType) for op in ops for r in op.results) or any(
+        _has_tensors(inner) for op in ops for region in op.regions for inner in region.blocks
+    )

@@ -102,8 +102,12 @@ def elected(ctx: LoweringContext, op: ir.Operation, index: int) -> ir.Value | No
 
 def elect(ctx: LoweringContext) -> ir.Value:
     """i1: whether this is the thread that the hardware elects out of the first warp of the CTA or role; whole warps must get here."""
-    is_first = ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(0)), ctx.types.icmp("eq"))
-    return access.both(ctx, is_first, leads_warp(ctx))
+    return access.both(ctx, is_first_warp(ctx), leads_warp(ctx))
+
+
+def is_first_warp(ctx: LoweringContext) -> ir.Value:
+    """i1: whether this is the first warp of the CTA or role."""
+    return ctx.emit("llvm.icmp", ctx.types.i1, (ctx.uniform_warp_id, ctx.i32(0)), ctx.types.icmp("eq"))
 
 
 def leads_warp(ctx: LoweringContext) -> ir.Value:

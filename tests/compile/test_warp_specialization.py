@@ -47,6 +47,33 @@ def two_products(A, B, C, OUT, K1, K2, BM: tl.constexpr, BN: tl.constexpr, BK: t
     tl.store(OUT + rows[:, None] * BN + cols[None, :], acc)
 
 
+@tilewright.jit
+def products_of_a_list(A, B, C, ENDS, TOTAL, N, K, E: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Rows ENDS[g - 1] to ENDS[g] of C are those of A times B[g]^T; a program finds its group g by itself."""
+    pid = tl.program_id(0)
+    g = tl.arange(0, E)
+    end = tl.load(ENDS + g)
+    begin = tl.load(ENDS + g - 1, mask=g > 0, other=0)
+    tiles = tl.cdiv(end - begin, BM) * tl.cdiv(N, BN)
+    last = tl.cumsum(tiles, 0)
+    group = tl.sum((last <= pid).to(tl.int32), 0)
+    if group == E:
+        return
+    mine = g == group
+    tile = pid - tl.sum(tl.where(mine, last - tiles, 0), 0)
+    row = tl.sum(tl.where(mine, begin, 0), 0) + tile // tl.cdiv(N, BN) * BM
+    limit = tl.sum(tl.where(mine, end, 0), 0)
+    col = tile % tl.cdiv(N, BN) * BN
+    a = tl.make_tensor_descriptor(A, shape=[TOTAL, K], strides=[K, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[E * N, K], strides=[K, 1], block_shape=[BN, BK])
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=True):
+        acc = tl.dot(a.load([row, k]), b.load([group * N + col, k]).T, acc)
+    rows = row + tl.arange(0, BM)
+    cols = col + tl.arange(0, BN)
+    tl.store(C + rows[:, None] * N + cols[None, :], acc.to(C.dtype.element_ty), mask=(rows[:, None] < limit) & (cols[None, :] < N))
+
+
 HALF = {"A": "*fp16", "B": "*fp16", "C": "*fp16"}
 QKV = dict.fromkeys(("Q", "K", "V", "OUT"), "*fp16")
 
@@ -136,6 +163,36 @@ def test_loops_share_their_rings(second, seed):
     assert np.array_equal(out, a @ b.T + a[:, :second] @ c[:, :second].T)
     module, _ = passes_of(two_products, {**HALF, "OUT": "*fp32", "K1": "i32", "K2": "i32"}, constants, num_warps=8)
     assert str(module).count("tilegpu.mbarrier_init") == 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize(("sizes", "warps"), [((100, 0, 40, 130), 8), ((8, 70, 0, 0, 20, 1, 1, 30), 4)])
+def test_a_program_finds_its_block_in_a_list(sizes, warps, persistent, seed):
+    """The producer's warp does that by itself."""
+    n, k, groups = 72, 144, len(sizes)
+    rng = np.random.default_rng(4)
+    ends = np.cumsum(sizes).astype(np.int32)
+    total = int(ends[-1])
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((total, k), (groups * n, k)))
+    c = np.full((total, n), np.nan, np.float16)
+    arguments = {"A": a, "B": b, "C": c, "ENDS": ends, "TOTAL": total, "N": n, "K": k}
+    constants = {"E": groups, "BM": 128 if warps == 8 else 64, "BN": 64, "BK": 64}
+    types, options = {**HALF, "ENDS": "*i32"}, {"num_warps": warps, "persistent": persistent}
+    module, _ = passes_of(products_of_a_list, {**types, **dict.fromkeys(("TOTAL", "N", "K"), "i32")}, constants, **options)
+    assert "tilegpu.warp_specialize(" in str(module)
+    run_kernel(products_of_a_list, (2 * (groups + total // 64),), arguments, constants, types, seed=seed, **options)
+    for g, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        want = a[begin:end].astype(np.float32) @ b[g * n : (g + 1) * n].astype(np.float32).T
+        assert np.array_equal(c[begin:end], want.astype(np.float16))
+
+
+def test_lists_of_several_warps_have_no_producer():
+    """A warp alone cannot sum up what all of them hold."""
+    constants = {"E": 256, "BM": 128, "BN": 64, "BK": 64}
+    types = {**HALF, "ENDS": "*i32", **dict.fromkeys(("TOTAL", "N", "K"), "i32")}
+    module, _ = passes_of(products_of_a_list, types, constants, num_warps=8)
+    assert "tilegpu.warp_specialize(" not in str(module)
 
 
 def compiled(kernel, types: dict[str, str], constants: dict[str, object], **options):
