@@ -67,12 +67,21 @@ def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
 
 
 def _pays(ops: list[ir.Operation], num_warps: int) -> bool:
-    """Whether all products are in loops of the kernel's own body that a producer can feed, and that are as long in every program."""
+    """Whether all products are in loops of the kernel's own body that a producer can feed, and that are as long in every program that does
+    not end at once."""
     loops = [op.parent.operation for op in ops if op.name in _PRODUCTS]
-    if not loops or num_warps not in REGISTERS or any(loop.name != "scf.for" or loop.parent.name != "func.func" for loop in loops):
+    if not loops or num_warps not in REGISTERS or not all(loop.name == "scf.for" and _is_in_body(loop) for loop in loops):
         return False
     varying = varying_values(ops)
     return all(_is_fed(loop, num_warps) and not any(v in varying for v in list(loop.operands)[:3]) for loop in loops)
+
+
+def _is_in_body(loop: ir.Operation) -> bool:
+    """Whether a loop stands in the kernel's body, perhaps in a branch: programs may leave early."""
+    parent = loop.parent.operation
+    while parent.name == "scf.if":
+        parent = parent.parent.operation
+    return parent.name == "func.func"
 
 
 def _is_fed(loop: ir.Operation, num_warps: int) -> bool:

@@ -24,6 +24,9 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     pid = tl.program_id(0)
     pm = pid // tl.cdiv(N, BN)
     pn = pid % tl.cdiv(N, BN)
+    if KIND == "left":
+        if pm * BM >= M:
+            return
     ad = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
     bd = tl.make_tensor_descriptor(B, shape=[K, N], strides=[N, 1], block_shape=[BK, BN])
     cd = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
@@ -58,7 +61,7 @@ def persistent(kind: str, blocks: tuple[int, int, int] = (128, 128, 64), **optio
     return any(PROGRAMS in loop.attributes for loop in collect(module.operation, "scf.for"))
 
 
-@pytest.mark.parametrize("kind", ["", "last", "plane"])
+@pytest.mark.parametrize("kind", ["", "last", "plane", "left"])
 def test_is_chosen(kind):
     assert persistent(kind, num_warps=8)
 
