@@ -134,13 +134,18 @@ def make_frame(
 
 def loop_programs(layout: Packing, limit: int, counter: Callable[[int], int] | None, memory: bytearray, x: int, y: int, z: int) -> None:
     """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` CTAs, which loop over all its programs: the grid goes where
-    the kernel's arguments point, and so does the address of the `counter` of the stream, if the kernel takes programs from a queue. Raises
-    ValueError for more programs than the loop counts in 32 bits."""
+    the kernel's arguments point, and so does the address of the `counter` of the stream, if the kernel takes programs from a queue. Without
+    one, no more CTAs are launched than end no later: of 132, 128 take 16 of 2048 programs each, where 68 would take 16 and the others,
+    with 15, wait for them. The multiprocessors that are left idle save power, by which products are bound, and what CTAs load together
+    stays together. Raises ValueError for more programs than the loop counts in 32 bits."""
     programs = x * y * z
     if programs + _TURNS_AHEAD * limit > _MOST_PROGRAMS:
         raise ValueError(f"a grid of {x} x {y} x {z} programs is too large for a loop over programs: launch it with persistent=False")
     _GRID.pack_into(memory, layout.grid, x, y, z)
-    _GRID.pack_into(memory, layout.config, min(programs, limit), 1, 1)
+    ctas = min(programs, limit)
+    if counter is None and programs > limit:
+        ctas = -(-programs // -(-programs // limit))
+    _GRID.pack_into(memory, layout.config, ctas, 1, 1)
     if counter is not None:
         _ADDRESS.pack_into(memory, layout.queue, counter(_ADDRESS.unpack_from(memory, layout.stream)[0]))
 
