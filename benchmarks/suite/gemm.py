@@ -11,12 +11,14 @@ from .cases import Case, Config, Launch, Problem, Step, Variant, cdiv, config, v
 MULTIPROCESSORS = 132
 
 _POINTERS = [
-    config("BM BN BK", blocks, warps, stages, G=8)
-    for blocks, warps, stages in (
-        ((128, 256, 64), 8, 3),
-        ((128, 256, 64), 8, 4),
-        ((128, 128, 64), 4, 4),
-        ((256, 128, 64), 8, 3),
+    config("BM BN BK", blocks, warps, stages, G=group)
+    for blocks, warps, stages, group in (
+        ((128, 256, 64), 8, 3, 8),
+        ((128, 256, 64), 8, 3, 16),
+        ((128, 256, 64), 8, 4, 8),
+        ((128, 256, 64), 8, 4, 16),
+        ((128, 128, 64), 4, 4, 8),
+        ((256, 128, 64), 8, 3, 8),
     )
 ]
 
@@ -32,6 +34,7 @@ _DESCRIPTORS = _roles(
     ((128, 256, 64), 8, 4, True, 8),
     ((128, 128, 64), 8, 4, True, 8),
     ((128, 256, 64), 8, 3, False, 8),
+    ((128, 256, 64), 8, 3, False, 16),
     ((128, 256, 64), 8, 4, False, 8),
     ((128, 128, 64), 4, 4, False, 8),
 )
@@ -41,6 +44,7 @@ _BYTES = _roles(
     ((128, 256, 128), 8, 3, True, 16),
     ((128, 256, 128), 8, 4, True, 8),
     ((128, 256, 128), 8, 3, False, 8),
+    ((128, 256, 128), 8, 3, False, 16),
     ((128, 256, 128), 8, 4, False, 8),
     ((128, 128, 128), 8, 4, False, 8),
 )
@@ -49,12 +53,13 @@ _BYTES = _roles(
 def _persistent(
     module: str, kernel: str, a: torch.Tensor, bt: torch.Tensor, c: torch.Tensor, configs: list[Config], name: str = "descriptors"
 ) -> Variant:
-    """A persistent kernel over tiles of C = A Bt^T."""
+    """A persistent kernel over tiles of C = A Bt^T, with as few programs as end no later: 128 of them have 16 of 2048 tiles each."""
     (m, k), n = a.shape, bt.shape[0]
 
     def steps(cf: Config) -> list[Step]:
-        grid = (min(MULTIPROCESSORS, cdiv(m, cf["BM"]) * cdiv(n, cf["BN"])),)
-        return [Launch(module, kernel, grid, (a, bt, c, m, n, k), {**cf, "NSM": MULTIPROCESSORS})]
+        tiles = cdiv(m, cf["BM"]) * cdiv(n, cf["BN"])
+        programs = cdiv(tiles, cdiv(tiles, MULTIPROCESSORS))
+        return [Launch(module, kernel, (programs,), (a, bt, c, m, n, k), {**cf, "NSM": programs})]
 
     return variant(name, configs, steps)
 
@@ -182,6 +187,7 @@ def grouped(device: str, rows: list[int], n: int, k: int) -> Problem:
             ((128, 256, 64), 8, 3, True),
             ((128, 256, 64), 8, 4, True),
             ((128, 256, 64), 8, 3, False),
+            ((256, 128, 64), 8, 3, True),
             ((128, 128, 64), 8, 4, True),
             ((128, 128, 64), 8, 3, False),
             ((128, 128, 64), 4, 3, False),

@@ -47,7 +47,14 @@ def test_loops_over_programs_take_what_runs_at_a_time():
     layout = packing(["i"])
     memory, _, _ = make_frame(layout, [0], [], axes=(0, 1, 2))
     config = LaunchConfig.from_buffer(memory, layout.config)
-    for grid, ctas in (((66, 4, 3), 264), ((265, 1, 1), 133), ((2048, 1, 1), 256), ((5, 1, 1), 5), ((0, 1, 1), 0), ((2**31 - 3000, 1, 1), 264)):
+    for grid, ctas in (
+        ((66, 4, 3), 264),
+        ((265, 1, 1), 133),
+        ((2048, 1, 1), 256),
+        ((5, 1, 1), 5),
+        ((0, 1, 1), 0),
+        ((2**31 - 3000, 1, 1), 264),
+    ):
         loop_programs(layout, 264, None, memory, *grid)
         assert list(config.grid) == [ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
     with pytest.raises(ValueError, match="2147483647 x 1 x 1 programs .* persistent=False"):
