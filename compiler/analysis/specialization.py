@@ -26,7 +26,7 @@ from .axis_info import element_bytes
 from .loop_slice import GLOBAL_WRITES, ORDERING, Loop, base_argument, is_cheap
 from .order import Order, loops_around
 from .producer_slice import Slice, Slicer
-from .schedule import ROLES, SLOTS, TURNS, given
+from .schedule import ROLES, SLOTS, STAGGER, TURNS, given
 from .staging import stagings
 from .tree import key
 from .wgmma_loops import Delayed, carries_accumulators, delayed_wgmmas, issues, registers
@@ -502,6 +502,15 @@ def _turns(loop: Loop, num_warps: int) -> int:
     exponentials = sum(_EXP_CYCLES * registers(o.results[0].type) for o in loop.ops if o.name in _EXPONENTIALS and _is_tensor(o))
     products = sum(_product_cycles(loop.ops[p]) for p in issues(loop))
     return groups if groups == 2 and exponentials < _FEW_EXPONENTIALS * products else 0
+
+
+def staggered(site: Site, slots: int, num_warps: int) -> int:
+    """Return how many of the last iterations of a site, whose accumulators stay in flight, warpgroups do one after the other
+    (`tilegpu-stagger-ends`), given the slots of its ring: as many as may be full while the one before them is still read."""
+    scheduled = given(site.loop.op, STAGGER)
+    if scheduled is not None:
+        return scheduled
+    return slots - 1 if num_warps > _WARPS_PER_GROUP else 0
 
 
 def _product_cycles(wgmma: ir.Operation) -> float:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler.analysis.loop_slice import Loop
-from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCHEDULED, SLOTS, TURNS, given, say
-from tilewright.compiler.analysis.specialization import Specialization
+from tilewright.compiler.analysis.schedule import AHEAD, EARLY, LATE, ROLES, SCHEDULED, SLOTS, STAGGER, TURNS, given, say
+from tilewright.compiler.analysis.specialization import Specialization, staggered
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.analysis.wgmma_loops import Delayed, issues
 from tilewright.compiler.multiprocessor import THREAD_REGISTERS
@@ -30,8 +30,8 @@ def schedule(
     """Run on a module; see the file's docstring. `shared_limit` is the shared memory of a CTA in bytes, `maxnreg` the registers of a
     thread; `roles`: the target has registers that warps can hand to each other."""
     plan = plan_roles(module, num_stages, shared_limit, automatic=True) if roles else None
-    done = _write_roles(plan) if plan is not None else set()
     num_warps = ir.IntegerAttr(module.attributes["tilegpu.num_warps"]).value
+    done = _write_roles(plan, num_warps) if plan is not None else set()
     for op in innermost_loops(module):
         if key(op) not in done:
             if roles and given(op, ROLES) is None:
@@ -40,13 +40,15 @@ def schedule(
     module.attributes[SCHEDULED] = ir.UnitAttr.get(module.context)
 
 
-def _write_roles(plan: Specialization) -> set[int]:
+def _write_roles(plan: Specialization, num_warps: int) -> set[int]:
     """Write down the roles of a kernel; return the loops that have them by `tree.key`."""
     for site in plan.sites:
         op = site.loop.op
         say(op, ROLES, 1)
         say(op, SLOTS, plan.slots)
         say(op, TURNS, site.turns)
+        if site.in_flight:
+            say(op, STAGGER, staggered(site, plan.slots, num_warps))
         _write_late(site.loop, site.delayed)
     return {key(site.loop.op) for site in plan.sites}
 

@@ -244,6 +244,15 @@ def test_gemm_is_made_of_roles(width, stages, slots, pieces):
     assert len(re.findall(r"bar\.warp\.sync", ptx)) == 4 * pieces + 2, "of each warp, around its part of the staging buffer"
     assert not re.findall(r"bar\.sync\s+\S+, \d+;", ptx), "consumers do not meet"
     assert ".minnctapersm 1" in ptx and ".reqntid 384" in ptx
+    # But that they end one after the other: the first turn is given away at the start, each waits once for its own and passes it on.
+    assert ptx.count("barrier.sync.aligned") == 1 and ptx.count("barrier.arrive.aligned") == 2
+
+
+def test_one_warpgroup_ends_alone():
+    """No other warpgroup could compute while it stores."""
+    _, ptx = compiled(gemm, HALF, {"BM": 64, "BN": 256, "BK": 64, "STEP": 132, "WS": True}, num_warps=4, num_stages=3)
+    assert "setmaxnreg" in ptx or ".reqntid 256" in ptx
+    assert "barrier.sync.aligned" not in ptx and "barrier.arrive.aligned" not in ptx
 
 
 @pytest.mark.parametrize(("d", "block", "causal"), [(64, 128, False), (64, 128, True), (128, 128, False), (128, 64, True)])

@@ -85,6 +85,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
         "tilegpu-overlap-wgmma",
         "tilegpu-version-masks",
         "tilegpu-defer-stores",
+        *(["tilegpu-stagger-ends"] if _has_roles(options) else []),
         "tilegpu-start-accumulators",
         "loop-invariant-code-motion",
         "canonicalize",
