@@ -5,7 +5,7 @@ instructions, libdevice functions) goes through a helper function that takes the
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from mlir import ir
 
@@ -19,6 +19,8 @@ from .registry import rule
 from .types import scalar_type
 
 LOG2_E = 1.4426950408889634
+#: Unit attribute of a product with a broadcast: its elements are one so often that multiplying is worth a branch.
+OFTEN_ONE = "tilegpu.often_one"
 CHUNK = 8  # elements that a helper function of scalar code takes
 
 SAME_OP = {
@@ -77,7 +79,25 @@ CONTRACTED = {"arith.addf": "llvm.fadd", "arith.subf": "llvm.fsub", "arith.mulf"
 def contracted(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
     """Float arithmetic that may fuse into fma."""
     attrs = ctx.types.fastmath("contract") if ctx.facts.fp_fusion else None
-    return [ctx.emit(CONTRACTED[op.name], ctx.type(op.results[0].type), ctx.operands(op), attrs)]
+    result = ctx.type(op.results[0].type)
+    if OFTEN_ONE in op.attributes:
+        return [_unless_one(ctx, op, lambda: ctx.emit(CONTRACTED[op.name], result, ctx.operands(op), attrs))]
+    return [ctx.emit(CONTRACTED[op.name], result, ctx.operands(op), attrs)]
+
+
+def _unless_one(ctx: LoweringContext, op: ir.Operation, multiply: Callable[[], ir.Value]) -> ir.Value:
+    """Multiply, unless all factors that a warp has are one: the second operand is a broadcast."""
+    product, factors = ctx.operands(op)[0], ctx.value(op.operands[1].owner.operation.operands[0])
+    i1, one = ctx.types.i1, ctx.constant(ctx.types.parts(factors.type)[1], 1.0)
+    same = [ctx.emit("llvm.fcmp", i1, (factor, one), ctx.types.fcmp("oeq")) for factor in vectors.unpack(ctx, factors)]
+    mine = reduce(lambda a, b: ctx.emit("llvm.and", i1, (a, b)), same)
+    everywhere = ctx.call_intrinsic("llvm.nvvm.vote.all.sync", i1, (ctx.i32(-1), mine))
+    inside, after = ctx.new_block(), ctx.new_block(product.type)
+    ctx.cond_branch(everywhere, after, inside, (product,))
+    ctx.enter(inside)
+    ctx.branch(after, (multiply(),))
+    ctx.enter(after)
+    return after.arguments[0]
 
 
 @rule("arith.muli")

@@ -467,6 +467,11 @@ def shuffle(lanes: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable:
     return run
 
 
+def vote_all(operands: list) -> np.ndarray:
+    _, value = operands
+    return value if len(value) == 1 else np.repeat(value.reshape(-1, WARP).all(1), WARP)
+
+
 def toward_zero(values: np.ndarray) -> np.ndarray:
     nearest = values.astype(np.float32)
     return np.where(np.abs(nearest.astype(np.float64)) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest)
@@ -480,6 +485,7 @@ def flush(values: np.ndarray) -> np.ndarray:
 INTRINSICS: dict[str, Callable] = {
     "llvm.nvvm.shfl.sync.bfly.i32": shuffle(lambda own, lane: own ^ lane),
     "llvm.nvvm.shfl.sync.idx.i32": shuffle(lambda own, lane: lane),
+    "llvm.nvvm.vote.all.sync": vote_all,
     "llvm.nvvm.ex2.approx.ftz.f": lambda operands: np.exp2(operands[0]),
     "llvm.nvvm.div.full": lambda operands: operands[0] / operands[1],
     "llvm.nvvm.rcp.approx.ftz.f": lambda operands: flush(1 / flush(operands[0])),

@@ -83,6 +83,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-early-products",
         "tilegpu-overlap-wgmma",
+        *(["tilegpu-overlap-programs"] if _has_roles(options) else []),
         "tilegpu-version-masks",
         "tilegpu-defer-stores",
         *(["tilegpu-stagger-ends"] if _has_roles(options) else []),
