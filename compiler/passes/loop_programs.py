@@ -41,6 +41,8 @@ from .registry import register
 
 #: Attribute (i32) of an argument: the axis of the grid whose size it is.
 GRID = "tile.grid"
+#: Unit attribute of these arguments: all programs take equally long, so that fewer CTAs may end no later than more.
+ALIKE = "tile.alike"
 _ID, _COUNT, _LOAD = "tile.program_id", "tile.num_programs", "tile.descriptor_load"
 _PRODUCTS = frozenset({"tile.dot", "tile.dot_scaled"})
 #: What says where a program runs, or has memory for each CTA.
@@ -54,10 +56,11 @@ def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: i
         return
     for function in collect(module, "func.func"):
         ops = list(walk(function))
-        pays = force or rows_pay(ops, num_warps) or _pays(ops, num_warps)
-        if is_public(function) and pays and _is_possible(function, ops):
+        pays = rows_pay(ops, num_warps) or _pays(ops, num_warps)
+        if is_public(function) and (pays or force) and _is_possible(function, ops):
             names = {op.name for op in ops}
-            _loop_over(function, ops, "tile.reduce" in names and _PRODUCTS.isdisjoint(names))
+            alike = pays and not any(op.name in _PRODUCTS and _is_in_branch(op) for op in ops)
+            _loop_over(function, ops, "tile.reduce" in names and _PRODUCTS.isdisjoint(names), alike)
 
 
 def _is_possible(function: ir.Operation, ops: list[ir.Operation]) -> bool:
@@ -84,6 +87,12 @@ def _is_in_body(loop: ir.Operation) -> bool:
     return parent.name == "func.func"
 
 
+def _is_in_branch(op: ir.Operation) -> bool:
+    while op.name not in ("scf.if", "func.func"):
+        op = op.parent.operation
+    return op.name == "scf.if"
+
+
 def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
     """Whether TMA loads all blocks of a loop, and enough for roles to pay (see `analysis.specialization`)."""
     asked = ir.BoolAttr(loop.attributes["tile.warp_specialize"]).value if "tile.warp_specialize" in loop.attributes else None
@@ -99,11 +108,12 @@ def _is_fed(loop: ir.Operation, num_warps: int) -> bool:
     return sum(prod(t.shape) * element_bytes(t.element_type) for t in blocks) >= MIN_BYTES and words >= MIN_REGISTERS
 
 
-def _loop_over(function: ir.Operation, ops: list[ir.Operation], queue: bool) -> None:
-    """Put the kernel's body into a loop over programs, which may take them from a `queue`."""
+def _loop_over(function: ir.Operation, ops: list[ir.Operation], queue: bool, alike: bool) -> None:
+    """Put the kernel's body into a loop over programs, which may take them from a `queue`, and which may all be `alike`."""
     *body, end = (o.operation for o in function.regions[0].blocks[0].operations)
     context, i32 = function.context, ir.IntegerType.get_signless(32, function.context)
-    sizes = [add_argument(function, i32, {GRID: i32_attr(axis, context)}, function.location) for axis in range(3)]
+    more = {ALIKE: ir.UnitAttr.get(context)} if alike else {}
+    sizes = [add_argument(function, i32, {GRID: i32_attr(axis, context), **more}, function.location) for axis in range(3)]
     build = Builder.before(end)
     first, ctas = (build.value(name, i32, [], {"axis": i32_attr(0, context)}) for name in (_ID, _COUNT))
     plane = build.binary("arith.muli", sizes[0], sizes[1])

@@ -13,6 +13,7 @@ from test_tma_kernels import compiled
 import tilewright
 import tilewright.language as tl
 from tilewright.compiler.analysis.loop_slice import PROGRAMS
+from tilewright.compiler.backends.nvidia.tensor_maps import has_like_programs
 from tilewright.compiler.passes.building import collect
 
 BIG = {"BM": 128, "BN": 128, "BK": 64, "G": 2, "sak": 1, "sbn": 1}
@@ -55,9 +56,13 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     cd.store([pm * BM, pn * BN], acc.to(C.dtype.element_ty))
 
 
-def persistent(kind: str, blocks: tuple[int, int, int] = (128, 128, 64), **options: Any) -> bool:
+def module_of(kind: str, blocks: tuple[int, int, int] = (128, 128, 64), **options: Any) -> Any:
     constants = dict(zip(("BM", "BN", "BK"), blocks, strict=True)) | {"KIND": kind}
-    module, _ = passes_of(gemm, {**HALF, "M": "i32", "N": "i32", "K": "i32"}, constants, **options)
+    return passes_of(gemm, {**HALF, "M": "i32", "N": "i32", "K": "i32"}, constants, **options)[0]
+
+
+def persistent(kind: str, blocks: tuple[int, int, int] = (128, 128, 64), **options: Any) -> bool:
+    module = module_of(kind, blocks, **options)
     return any(PROGRAMS in loop.attributes for loop in collect(module.operation, "scf.for"))
 
 
@@ -69,6 +74,12 @@ def test_is_chosen(kind):
 @pytest.mark.parametrize("kind", ["triangle", "forbidden", "vector", "counted", "shown"])
 def test_is_not_chosen(kind):
     assert not persistent(kind, num_warps=8)
+
+
+@pytest.mark.parametrize(("kind", "alike"), [("", True), ("plane", True), ("left", False), ("triangle", False)])
+def test_programs_are_alike(kind, alike):
+    """Or they may leave at once, or be of any length: then the launcher cannot know how many CTAs end no later than all would."""
+    assert has_like_programs(module_of(kind, num_warps=8, persistent=kind == "triangle" or None).operation) == alike
 
 
 def test_needs_work_to_overlap():

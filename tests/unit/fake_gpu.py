@@ -153,7 +153,8 @@ def fake_compile(
         compiled.append((src, dict(options or {})))
         metadata = {"hash": src.hash(), "target": target, "name": src.name, "shared": 128, "n_regs": 8, **vars(parsed)}
         metadata["tma_descriptors"] = descriptors if descriptors and parsed.tma else []
-        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128, "grid_arguments": list(axes), "program_queue": queue}
+        metadata |= {"global_scratch_size": scratch, "global_scratch_align": 128, "grid_arguments": list(axes)}
+        metadata |= {"program_queue": queue, "programs_alike": bool(axes)}
         return CompiledKernel(src, metadata, Artefacts({"cubin": b""}), "cubin")
 
     return compile

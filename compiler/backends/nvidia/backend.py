@@ -107,6 +107,7 @@ def _make_llir(module: Any, metadata: dict[str, Any], c: Compilation) -> str:
     metadata["tma_descriptors"] = tensor_maps.descriptors(module.operation)
     metadata["grid_arguments"] = tensor_maps.grid_axes(module.operation)
     metadata["program_queue"] = tensor_maps.takes_queue(module.operation)
+    metadata["programs_alike"] = tensor_maps.has_like_programs(module.operation)
     metadata["global_scratch_size"] = tensor_maps.scratch_bytes(module.operation)
     metadata["global_scratch_align"] = tensor_maps.SCRATCH_ALIGNMENT
     lowered = c.timed("lowering", lower_to_llvm, module, c.target, c.options)

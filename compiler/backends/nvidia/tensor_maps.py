@@ -8,7 +8,7 @@ from mlir import ir
 
 from tilewright.compiler.encoding import shared_of
 from tilewright.compiler.layouts.descriptors import MAX_BOX, tma_boxes
-from tilewright.compiler.passes.loop_programs import GRID
+from tilewright.compiler.passes.loop_programs import ALIKE, GRID
 from tilewright.compiler.passes.program_queue import QUEUE
 from tilewright.dialects import context, tile, tilegpu
 from tilewright.errors import CompilationError
@@ -55,9 +55,19 @@ def grid_axes(module: ir.Operation) -> list[int]:
 
 def takes_queue(module: ir.Operation) -> bool:
     """Whether the kernel's last parameter, behind the sizes of the grid, is the address of the counter of a queue of programs, or null."""
+    return _has_parameter(module, QUEUE)
+
+
+def has_like_programs(module: ir.Operation) -> bool:
+    """Whether all programs of a kernel that loops over them take equally long."""
+    return _has_parameter(module, ALIKE)
+
+
+def _has_parameter(module: ir.Operation, attribute: str) -> bool:
+    """Whether a parameter has an attribute of this name."""
     with context():
         return any(
-            QUEUE in attributes
+            attribute in attributes
             for op in module.regions[0].blocks[0].operations
             for attributes in (ir.ArrayAttr(op.operation.attributes["arg_attrs"]) if "arg_attrs" in op.operation.attributes else ())
         )
