@@ -6,7 +6,7 @@
 
 // A loop over products whose blocks TMA loads: all of the kernel becomes the body of a loop over programs.
 // CHECK-LABEL: func.func public @product
-// CHECK-SAME: %arg4: i32 {tile.grid = 0 : i32}, %arg5: i32 {tile.grid = 1 : i32}, %arg6: i32 {tile.grid = 2 : i32}
+// CHECK-SAME: %arg4: i32 {tile.alike, tile.grid = 0 : i32}, %arg5: i32 {tile.alike, tile.grid = 1 : i32}, %arg6: i32 {tile.alike, tile.grid = 2 : i32}
 // CHECK-DAG: %[[FIRST:.*]] = tile.program_id 0
 // CHECK-DAG: %[[STEP:.*]] = tile.num_programs 0
 // CHECK-DAG: %[[PLANE:.*]] = arith.muli %arg4, %arg5
@@ -45,6 +45,7 @@ func.func public @product(%a: !tile.desc<128x64xf16>, %b: !tile.desc<64x128xf16>
 // CHECK-LABEL: func.func public @triangle
 // CHECK-NOT: tile.programs
 // FORCED-LABEL: func.func public @triangle
+// FORCED-SAME: i32 {tile.grid = 0 : i32}
 // FORCED: tile.programs
 func.func public @triangle(%a: !tile.desc<128x64xf16>, %b: !tile.desc<64x128xf16>, %c: !tile.desc<128x128xf32>) {
   %c0 = arith.constant 0 : i32

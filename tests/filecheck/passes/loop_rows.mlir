@@ -5,7 +5,7 @@
 // Rows of which 16 warps hold 32 elements a thread: two programs would fit on a multiprocessor. So the weights are loaded once, and a loop
 // over programs loads rows. The programs may come from a queue, whose counter is the last argument.
 // CHECK-LABEL: func.func @norm
-// CHECK-SAME: %arg5: i32 {tile.grid = 2 : i32}, %arg6: !tile.ptr<i32> {tile.queue}
+// CHECK-SAME: %arg5: i32 {tile.alike, tile.grid = 2 : i32}, %arg6: !tile.ptr<i32> {tile.queue}
 // CHECK-DAG: %[[FIRST:.*]] = tile.program_id 0
 // CHECK-DAG: %[[CTAS:.*]] = tile.num_programs 0
 // CHECK: %[[W:.*]] = tile.load {{.*}} : tensor<16384x!tile.ptr<f32>>
