@@ -133,23 +133,24 @@ def make_frame(
 
 
 def loop_programs(
-    layout: Packing, limit: int, alike: bool, counter: Callable[[int], int] | None, memory: bytearray, x: int, y: int, z: int
+    layout: Packing, limit: int, ctas: int, alike: bool, counter: Callable[[int], int] | None, memory: bytearray, x: int, y: int, z: int
 ) -> None:
-    """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` CTAs, which loop over all its programs: the grid goes where
-    the kernel's arguments point, and so does the address of the `counter` of the stream, if the kernel takes programs from a queue. Without
-    one, and if programs are `alike`, no more CTAs are launched than end no later: of 132, 128 take 16 of 2048 programs each, where 68 would
-    take 16 and the others, with 15, wait for them. The multiprocessors that are left idle save power, by which products are bound, and what
-    CTAs load together stays together. Raises ValueError for more programs than the loop counts in 32 bits."""
+    """Make a packed launch of the grid `x` by `y` by `z` one of at most `limit` programs of `ctas` CTAs, which loop over all of them: the
+    grid goes where the kernel's arguments point, and so does the address of the `counter` of the stream, if the kernel takes programs from
+    a queue. Without one, and if programs are `alike`, no more are launched than end no later: of 132, 128 take 16 of 2048 programs each,
+    where 68 would take 16 and the others, with 15, wait for them. The multiprocessors that are left idle save power, by which products
+    are bound, and what CTAs load together stays together. Raises ValueError for more programs than the loop counts in 32 bits."""
     programs = x * y * z
     if programs + _TURNS_AHEAD * limit > _MOST_PROGRAMS:
         raise ValueError(f"a grid of {x} x {y} x {z} programs is too large for a loop over programs: launch it with persistent=False")
+    word = counter(_ADDRESS.unpack_from(memory, layout.stream)[0]) if counter is not None else 0
+    together = min(programs, limit)
+    if alike and not word and programs > limit:
+        together = -(-programs // -(-programs // limit))
     _GRID.pack_into(memory, layout.grid, x, y, z)
-    ctas = min(programs, limit)
-    if alike and counter is None and programs > limit:
-        ctas = -(-programs // -(-programs // limit))
-    _GRID.pack_into(memory, layout.config, ctas, 1, 1)
+    _GRID.pack_into(memory, layout.config, together * ctas, 1, 1)
     if counter is not None:
-        _ADDRESS.pack_into(memory, layout.queue, counter(_ADDRESS.unpack_from(memory, layout.stream)[0]))
+        _ADDRESS.pack_into(memory, layout.queue, word)
 
 
 def bf16_bits(value: float) -> int:
@@ -252,9 +253,9 @@ class GenericLauncher:
         self.descriptors = getattr(metadata, "tma_descriptors", ())
         self.scratch_bytes = getattr(metadata, "global_scratch_size", 0) * metadata.num_ctas
         self.scratch_alignment = getattr(metadata, "global_scratch_align", 1)
-        #: The axes of the grid that the kernel, which loops over its programs, takes as arguments; and how many CTAs run at a time.
+        #: The axes of the grid that the kernel, which loops over its programs, takes as arguments; and how many run at a time.
         self.axes = getattr(metadata, "grid_arguments", ())
-        self.limit = driver.resident_ctas(kernel) if self.axes else 0
+        self.limit = driver.resident_programs(kernel) if self.axes else 0
         self.alike = getattr(metadata, "programs_alike", False)  # all programs take equally long
         self.queue = getattr(metadata, "program_queue", False)
         #: Gives the counter for a stream, of which launches run one after the other.
@@ -314,7 +315,7 @@ class GenericLauncher:
         try:
             struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
             if self.limit:
-                loop_programs(layout, self.limit, self.alike, self.counter, memory, *grid)
+                loop_programs(layout, self.limit, self.num_ctas, self.alike, self.counter, memory, *grid)
         except struct.error:
             raise ValueError(f"grid of {self.name} must be up to three integers from 0 to 2^32 - 1, not {grid}") from None
         status = self.launch_function(config, self.function, pointers, None)

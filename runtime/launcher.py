@@ -222,7 +222,7 @@ class FastLauncher:
         count = len(maps.descriptors) if maps is not None else 0
         make = partial(make_frame, self.layout, passed, attributes_of(metadata), count, run.axes, run.queue)
         block = block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        loop = partial(loop_programs, self.layout, run.limit, run.alike, run.counter) if run.limit else None
+        loop = partial(loop_programs, self.layout, run.limit, metadata.num_ctas, run.alike, run.counter) if run.limit else None
         return [], block, metadata.num_ctas, address(kernel.function), make, kernel, loop, None
 
 

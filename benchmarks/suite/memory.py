@@ -236,7 +236,7 @@ def cumsum_columns(device: str, rows: int, n: int) -> Problem:
     x, o = normal(device, rows, n, dtype=torch.float32), empty(device, rows, n, dtype=torch.float32)
     return problem(
         "cumsum_columns",
-        configs("C", (32, 4), (64, 8)),
+        configs("C", (32, 4), (64, 4), (64, 8)),
         lambda cf: (cdiv(n, cf["C"]),),
         (o, x, n),
         {"R": rows},
@@ -254,7 +254,7 @@ def transpose(device: str, rows: int, n: int, dtype: torch.dtype) -> Problem:
     x, o = normal(device, rows, n, dtype=torch.float32).to(dtype), empty(device, n, rows, dtype=dtype)
     return problem(
         "transpose",
-        configs("R C", (64, 64, 4), (64, 64, 8), (128, 64, 8)),
+        configs("R C", (64, 64, 4), (64, 64, 8), (128, 64, 8), (64, 128, 8), (128, 128, 8)),
         lambda cf: (cdiv(rows, cf["R"]), cdiv(n, cf["C"])),
         (o, x, rows, n),
         {},

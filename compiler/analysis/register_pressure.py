@@ -42,6 +42,11 @@ def row_words(ops: list[ir.Operation]) -> int:
     return _most_words(ops, {value: position for position, op in enumerate(ops) for value in op.operands})
 
 
+def words_across(ops: list[ir.Operation]) -> int:
+    """Return the registers of a thread that tensors of data take which are needed behind a meeting, at the one where these are most."""
+    return _most_words(ops, {value: position - 1 for position, op in enumerate(ops) for value in op.operands})
+
+
 def _most_words(ops: list[ir.Operation], last_use: dict[ir.Value, int]) -> int:
     """The registers of what the operations make, at the meeting where most of it is alive."""
     most = 0

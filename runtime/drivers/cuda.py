@@ -168,9 +168,11 @@ class CudaDriver(GPUDriver):
 
         return GenericLauncher(kernel, self)
 
-    def resident_ctas(self, kernel: Any) -> int:
-        """How many CTAs of a loaded kernel the current device runs at a time."""
+    def resident_programs(self, kernel: Any) -> int:
+        """How many programs of a loaded kernel the current device runs at a time."""
         threads, device = 32 * kernel.metadata.num_warps, self.get_current_device()
+        if kernel.metadata.num_ctas > 1:
+            return max(1, libcuda.resident_clusters(kernel.function, threads, kernel.metadata.shared, kernel.metadata.num_ctas))
         each = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.function, threads, kernel.metadata.shared)
         return max(1, each) * _attribute("MULTIPROCESSOR_COUNT", device)
 

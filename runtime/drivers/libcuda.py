@@ -162,3 +162,13 @@ class LaunchAttribute(ctypes.Structure):
     """CUlaunchAttribute: an id and a value of 64 bytes."""
 
     _fields_ = [("id", c_int), ("pad", c_uint), ("value", c_uint * 16)]
+
+
+def resident_clusters(function: int, threads: int, shared: int, ctas: int) -> int:
+    """How many clusters of so many CTAs, threads and bytes of dynamic shared memory each, the current device runs at a time."""
+    attribute = LaunchAttribute(LAUNCH_CLUSTER_DIMENSION, 0, (c_uint * 16)(ctas, 1, 1))
+    config = LaunchConfig((c_uint * 3)(ctas, 1, 1), (c_uint * 3)(threads, 1, 1), shared, None, ctypes.addressof(attribute), 1)
+    count = c_int()
+    ask = ctypes.CFUNCTYPE(c_int)(_address("cuOccupancyMaxActiveClusters"))
+    check(ask(ctypes.byref(count), c_void_p(function), ctypes.byref(config)), "counting the clusters that run at a time")
+    return count.value

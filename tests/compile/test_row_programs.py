@@ -26,13 +26,15 @@ def norm(X, OUT, W, S, n, B: tl.constexpr):
 TYPES = {**dict.fromkeys(["X", "OUT", "W", "S"], "*fp32"), "n": "i32"}
 
 
-def results(rows: int, n: int, resident: int, monkeypatch: pytest.MonkeyPatch, **options: bool) -> tuple[np.ndarray, np.ndarray]:
+def results(
+    rows: int, n: int, resident: int, monkeypatch: pytest.MonkeyPatch, num_warps: int = 16, **options: int
+) -> tuple[np.ndarray, np.ndarray]:
     """What the kernel writes for so many rows, with so many CTAs at a time."""
     monkeypatch.setattr(kernel_harness, "_RESIDENT", resident)
     rng = np.random.default_rng(rows)
     x, w = rng.standard_normal((rows, n)).astype(np.float32), rng.standard_normal((2, n)).astype(np.float32)
     o, s = np.full((rows, n), np.nan, np.float32), np.full(rows, np.nan, np.float32)
-    run_kernel(norm, (rows,), {"X": x, "OUT": o, "W": w, "S": s, "n": n}, {"B": 8192}, TYPES, num_warps=16, **options)
+    run_kernel(norm, (rows,), {"X": x, "OUT": o, "W": w, "S": s, "n": n}, {"B": 8192}, TYPES, num_warps=num_warps, **options)
     return o, s
 
 
@@ -45,10 +47,20 @@ def test_rows(rows, resident, queue, monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(looped, plain, strict=True))
 
 
+@pytest.mark.parametrize(("rows", "resident", "num_ctas"), [(5, 2, 2), (7, 1, 4)])
+def test_clusters(rows, resident, num_ctas, monkeypatch):
+    """Clusters loop over programs by turns."""
+    options = {"num_warps": 16 // num_ctas, "num_ctas": num_ctas}
+    looped, plain = (results(rows, 8176, resident, monkeypatch, **options, **more) for more in ({}, {"persistent": False}))
+    assert all(np.array_equal(a, b) for a, b in zip(looped, plain, strict=True))
+
+
 def test_which_kernels_loop():
-    def loops(block: int, num_warps: int) -> bool:
-        module, _ = kernel_harness.passes_of(norm, TYPES, {"B": block}, num_warps=num_warps)
+    def loops(block: int, num_warps: int, num_ctas: int = 1) -> bool:
+        module, _ = kernel_harness.passes_of(norm, TYPES, {"B": block}, num_warps=num_warps, num_ctas=num_ctas)
         return "tile.programs" in str(module)
+
+    assert loops(32768, 8, 4) and not loops(8192, 8, 4)
 
     assert loops(8192, 16) and loops(16384, 16)
     assert not loops(8192, 4)  # three CTAs fit, and more

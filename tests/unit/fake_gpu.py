@@ -74,7 +74,7 @@ class FakeDriver(GPUDriver):
     def is_accessible(self, pointer: int) -> bool:
         return pointer >= 4096
 
-    def resident_ctas(self, kernel: CompiledKernel) -> int:
+    def resident_programs(self, kernel: CompiledKernel) -> int:
         return 264
 
     def program_counter(self, stream: int) -> int:

@@ -243,11 +243,29 @@ def test_is_accessible(lib):
     assert libcuda.is_accessible(8192) and not libcuda.is_accessible(16)
 
 
-def test_how_many_ctas_run_at_a_time(active):
-    kernel = SimpleNamespace(function=7, metadata=SimpleNamespace(num_warps=8, shared=4096))
-    assert cuda.CudaDriver().resident_ctas(kernel) == 4 * 132
+def test_how_many_programs_run_at_a_time(active):
+    kernel = SimpleNamespace(function=7, metadata=SimpleNamespace(num_warps=8, shared=4096, num_ctas=1))
+    assert cuda.CudaDriver().resident_programs(kernel) == 4 * 132
     kernel.metadata.num_warps = 64
-    assert cuda.CudaDriver().resident_ctas(kernel) == 132
+    assert cuda.CudaDriver().resident_programs(kernel) == 132
+
+
+@pytest.mark.parametrize("fitting", [33, 0])
+def test_how_many_clusters_run_at_a_time(active, monkeypatch, fitting):
+    asked = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p, ctypes.POINTER(libcuda.LaunchConfig))
+    def count(result, function, config):
+        c = config[0]
+        attribute = libcuda.LaunchAttribute.from_address(c.attributes)
+        asked.append((function, tuple(c.grid), tuple(c.block), c.shared, c.count, attribute.id, tuple(attribute.value[:3])))
+        result[0] = fitting
+        return 0
+
+    monkeypatch.setattr(libcuda, "_address", lambda name: ctypes.cast(count, ctypes.c_void_p).value)
+    kernel = SimpleNamespace(function=7, metadata=SimpleNamespace(num_warps=8, shared=4096, num_ctas=4))
+    assert cuda.CudaDriver().resident_programs(kernel) == max(1, fitting)
+    assert asked == [(7, (4, 1, 1), (256, 1, 1), 4096, 1, libcuda.LAUNCH_CLUSTER_DIMENSION, (4, 1, 1))]
 
 
 def test_device_properties(lib):

@@ -55,12 +55,12 @@ def test_loops_over_programs_take_what_runs_at_a_time():
         ((0, 1, 1), 0),
         ((2**31 - 3000, 1, 1), 264),
     ):
-        loop_programs(layout, 264, False, None, memory, *grid)
-        assert list(config.grid) == [min(grid[0] * grid[1], 264), 1, 1]
-        loop_programs(layout, 264, True, None, memory, *grid)
-        assert list(config.grid) == [ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
+        loop_programs(layout, 264, 1, False, None, memory, *grid)
+        assert list(config.grid) == [min(grid[0] * grid[1] * grid[2], 264), 1, 1]
+        loop_programs(layout, 264, 2, True, None, memory, *grid)
+        assert list(config.grid) == [2 * ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
     with pytest.raises(ValueError, match="2147483647 x 1 x 1 programs .* persistent=False"):
-        loop_programs(layout, 264, True, None, memory, 2**31 - 1, 1, 1)
+        loop_programs(layout, 264, 2, True, None, memory, 2**31 - 1, 1, 1)
 
 
 def test_a_queue_has_the_counter_of_the_stream():
@@ -68,10 +68,13 @@ def test_a_queue_has_the_counter_of_the_stream():
     memory, _, pointers = make_frame(layout, [0], [], axes=(0, 2), queue=True)
     table = (ctypes.c_void_p * 4).from_address(ctypes.addressof(pointers._obj))
     struct.pack_into(layout.format, memory, 0, 7, 9, 1, 1, bytes(16), 1 << 40)
-    loop_programs(layout, 4, True, lambda stream: stream + 64, memory, 9, 1, 1)
+    loop_programs(layout, 4, 1, True, lambda stream: stream + 64, memory, 9, 1, 1)
     assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [4, 1, 1], "who is faster takes more"
     words = [struct.unpack(f"<{code}", ctypes.string_at(at, struct.calcsize(code)))[0] for code, at in zip("iIIQ", table)]
     assert words == [7, 9, 1, (1 << 40) + 64]
+    loop_programs(layout, 4, 1, True, lambda stream: 0, memory, 9, 1, 1)
+    assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [3, 1, 1]
+    assert struct.unpack("<Q", ctypes.string_at(table[3], 8)) == (0,), "a launch forgets the counter of the one before"
 
 
 @pytest.mark.parametrize(

@@ -39,13 +39,13 @@ def ttir(options: NvidiaOptions, calls: bool = True) -> list[Entry]:
 
 
 def _may_loop(options: NvidiaOptions) -> bool:
-    """Whether CTAs may work on several programs: roles are what that is for, and clusters and cooperative grids are the user's own."""
-    may = options.tma and _has_roles(options) and options.num_ctas == 1 and not options.launch_cooperative_grid
+    """Whether CTAs may work on several programs: roles are what that is for, and cooperative grids are the user's own."""
+    may = options.tma and _has_roles(options) and not options.launch_cooperative_grid
     return may and options.persistent is not False
 
 
 def _programs(options: NvidiaOptions) -> dict[str, str | int | bool]:
-    return {"target": _target(options), "num_warps": options.num_warps, "force": bool(options.persistent)}
+    return {"target": _target(options), "num_warps": options.num_warps, "num_ctas": options.num_ctas, "force": bool(options.persistent)}
 
 
 def ttgir(options: NvidiaOptions) -> list[Entry]:
