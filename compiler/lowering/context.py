@@ -172,6 +172,7 @@ class LoweringContext:
         self._entry_values: dict[str, ir.Value] = {}
         self.width = 0
         self.role: Role | None = None
+        self.tensor_maps: list[ir.Value] = []  # those that the kernel is passed
         self.made: dict[ir.Value, tuple] = {}  # how a vector was made, for `vectors.extract` and `vectors.element`
         #: What is made once where the current block dominates: elements taken out of vectors, by (vector, index), and products in full
         #: length, by (operand, operand).

@@ -11,11 +11,10 @@ from tilewright.compiler.passes.building import collect
 from tilewright.compiler.passes.diagnostics import user_error
 from tilewright.dialects import tile
 
-from . import access, cluster
-from .asm import inline_asm
-from .branches import when
+from . import cluster
 from .context import LoweringContext, ModuleState
 from .registry import rule
+from .tma import prefetch_tensor_maps
 
 #: Size and alignment of a CUtensorMap.
 TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT = 128, 64
@@ -50,7 +49,9 @@ def lower_function(state: ModuleState, func: ir.Operation, launch: dict[str, ir.
     ctx = LoweringContext(state, entry, blocks.append(), func.location)
     ctx.axis_info = axis_info.analyze(func)
     if is_kernel:
-        prefetch_descriptors(ctx, entry, old_type.inputs)
+        ctx.tensor_maps = [argument for argument, type in zip(entry.arguments, old_type.inputs, strict=True) if tile.is_desc(type)]
+        if all(op.operation.name != "tilegpu.warp_specialize" for op in func.regions[0].blocks[0].operations):
+            prefetch_tensor_maps(ctx)
     if is_kernel and state.facts.num_ctas > 1:
         cluster.enter(ctx, collect(func, "tile.exchange"))
     terminator = ctx.lower_block(func.regions[0].blocks[0], entry.arguments)
@@ -90,15 +91,6 @@ def argument_attributes(state: ModuleState, func: ir.Operation, inputs: list[ir.
             }
         new.append(ir.DictAttr.get(known))
     return new
-
-
-def prefetch_descriptors(ctx: LoweringContext, entry: ir.Block, inputs: list[ir.Type]) -> None:
-    """Let thread 0 fetch the tensor maps that a kernel is passed."""
-    maps = [argument for argument, type in zip(entry.arguments, inputs, strict=True) if tile.is_desc(type)]
-    if maps:
-        text = " ".join(f"prefetch.tensormap [${i}];" for i in range(len(maps)))
-        constraints = ",".join([*["l"] * len(maps), "~{memory}"])
-        when(ctx, access.first_thread(ctx), lambda: inline_asm(ctx, text, constraints, maps, None))
 
 
 @rule("func.return")

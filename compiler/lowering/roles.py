@@ -1,19 +1,23 @@
 """`tilegpu.warp_specialize`: warps branch to the code of their role.
 
 Before: the roles' warps are numbered one role after the other, and together they are all warps of the CTA. After: each warp has asked for
-its role's registers and runs its region; a role named "producer" does so with one thread, or with one warp if there are tensors in it.
-Within a region thread ids count from the role's first warp, and a barrier is a named one of the role's threads. The roles come together
-behind the op, but do not wait there.
+its role's registers and runs its region. One thread runs that of a role named "producer", or one warp if there are tensors in it; all its
+warps meet at the named barrier that the region begins with, behind mbarriers that one thread makes. Within a region thread ids count from
+the role's first warp, and a barrier is a named one of the role's threads. The roles come together behind the op, but do not wait there.
 """
+
+from dataclasses import replace
 
 from mlir import ir
 
 from tilewright.compiler import named_barriers
 
 from .asm import inline_asm
+from .branches import when
 from .context import LoweringContext, Role
 from .registry import rule
 from .sync import elect, is_first_warp
+from .tma import prefetch_tensor_maps
 
 
 @rule("tilegpu.warp_specialize")
@@ -38,15 +42,44 @@ def warp_specialize(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
         alone = is_producer and not _has_tensors(region.blocks[0])
         role = Role(starts[number], warps[number], named_barriers.ROLES + number, alone)
         with ctx.conditional(), ctx.as_role(role):
+            if not number:
+                prefetch_tensor_maps(ctx)  # a producer reads its own at once
+            ctx.values.update(zip(region.blocks[0].arguments, captures, strict=True))
+            *body, _ = (view.operation for view in region.blocks[0].operations)
+            start = _start(body) if is_producer else 0
+            if start:
+                _begin(ctx, body[:start], role)
             _set_registers(ctx, registers[number], max(registers))
             if is_producer:
-                body = ctx.new_block()
-                ctx.cond_branch(elect(ctx) if alone else is_first_warp(ctx), body, after)
-                ctx.enter(body)
-            ctx.lower_block(region.blocks[0], captures)
+                chosen = ctx.new_block()
+                ctx.cond_branch(elect(ctx) if alone else is_first_warp(ctx), chosen, after)
+                ctx.enter(chosen)
+            for inner in body[start:]:
+                ctx.lower_op(inner)
             ctx.branch(after)
     ctx.enter(after)
     return []
+
+
+def _start(body: list[ir.Operation]) -> int:
+    """How many operations a producer's start has: those up to its first named barrier."""
+    return next((i + 1 for i, op in enumerate(body) if op.name in ("tilegpu.named_barrier_arrive", "tilegpu.named_barrier_sync")), 0)
+
+
+def _begin(ctx: LoweringContext, start: list[ir.Operation], role: Role) -> None:
+    """Lower a producer's start: what one thread does, and the barrier for all."""
+    *inits, barrier = start
+
+    def init() -> None:
+        ctx.role = replace(role, alone=True)
+        for op in inits:
+            ctx.lower_op(op)
+        ctx.role = role
+
+    when(ctx, elect(ctx), init)
+    if not role.alone:
+        ctx.warp_barrier()
+    ctx.lower_op(barrier)
 
 
 def _set_registers(ctx: LoweringContext, count: int, most: int) -> None:

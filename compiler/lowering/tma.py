@@ -15,7 +15,7 @@ from tilewright.compiler.layouts.core import log2_exact
 from tilewright.compiler.layouts.descriptors import MAX_BOX, TmaBoxes, tma_boxes
 from tilewright.dialects import tilegpu
 
-from . import linear
+from . import access, linear
 from .access import keyword
 from .asm import inline_asm
 from .branches import when
@@ -36,6 +36,15 @@ def boxes_of(buffer_type: ir.Type, rows: int = MAX_BOX) -> TmaBoxes:
     if boxes is None:
         raise ValueError(f"TMA cannot copy a buffer of type {buffer_type}")
     return boxes
+
+
+def prefetch_tensor_maps(ctx: LoweringContext) -> None:
+    """Let the first thread of the CTA or role fetch the tensor maps that the kernel is passed."""
+    maps = ctx.tensor_maps
+    if maps:
+        text = " ".join(f"prefetch.tensormap [${i}];" for i in range(len(maps)))
+        constraints = ",".join([*["l"] * len(maps), "~{memory}"])
+        when(ctx, access.first_thread(ctx), lambda: inline_asm(ctx, text, constraints, maps, None))
 
 
 def _parts(ctx: LoweringContext, boxes: TmaBoxes, indices: list[ir.Value], buffer: ir.Value) -> list[tuple[list[ir.Value], ir.Value]]:

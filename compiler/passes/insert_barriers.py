@@ -426,13 +426,15 @@ def _run_branch(event: Event, state: State, place: Place, summary: Summary | Non
 
 
 def _run_roles(event: Event, state: State, place: Place, summary: Summary | None) -> None:
-    """Roles run side by side and order each other by mbarriers and named barriers; each is analysed by itself."""
+    """Roles run side by side and order each other by mbarriers and named barriers; each is analysed by itself. A producer is one thread, in
+    the warp whose thread it is that makes its mbarriers."""
     if state.reads or state.writes or state.own_reads or state.own_writes:
         _barrier(event.op, state, place, summary)
     outcomes = []
-    for body in event.bodies:
+    names = [ir.StringAttr(name).value for name in ir.ArrayAttr(event.op.attributes["roles"])]
+    for name, body in zip(names, event.bodies, strict=True):
         after = State()
-        _run(body, after, place)
+        _run(body, after, place if name != "producer" else lambda _: None)
         outcomes.append(after)
     for after in outcomes:
         state.join(after)

@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import LAUNCH_SCALARS, is_cheap
+from tilewright.compiler import named_barriers
+from tilewright.compiler.analysis.loop_slice import DIVISIONS, LAUNCH_SCALARS, is_cheap
 from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Held, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
@@ -43,7 +44,7 @@ from .producer_role import produce
 from .registry import register
 from .rings import Ring, Rings
 
-_WARPS_PER_GROUP = 4
+_WARPS_PER_GROUP, _THREADS_PER_WARP = 4, 32
 
 
 @register("tilegpu-warp-specialize", only_for=("scf.for",))
@@ -85,6 +86,8 @@ class _Partition:
         self.plan = plan
         self.num_warps = num_warps
         self.context = function.context
+        #: The mbarriers of the rings, with the arrivals that each expects.
+        self.arrivals: list[tuple[ir.Value, int]] = []
 
     def run(self) -> None:
         """Do it."""
@@ -93,6 +96,11 @@ class _Partition:
         own = self._of_consumers(body)
         build = Builder(ir.InsertionPoint(end), end.location)
         rings = self._make_rings(build)
+        if self.is_multicast:
+            self._init_mbarriers(build)
+            # All CTAs have made their mbarriers before one writes to another.
+            build.op("tilegpu.cluster_arrive", [], [])
+            build.op("tilegpu.cluster_wait", [], [])
         roles = build.op(
             "tilegpu.warp_specialize",
             [],
@@ -106,8 +114,13 @@ class _Partition:
         )
         consumer, producer = (region.blocks.append() for region in roles.regions)
         inside = Builder(ir.InsertionPoint(producer), end.location)
+        if not self.is_multicast:
+            self._init_mbarriers(inside)
+            inside.op("tilegpu.named_barrier_arrive", [], [], self._start())
         produce(own, inside, self.plan, rings)
         inside.op("tilegpu.warp_return", [], [])
+        if not self.is_multicast:
+            Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.named_barrier_sync", [], [], self._start())
         for op in own:
             consumer.append(op)
         Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
@@ -140,7 +153,8 @@ class _Partition:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, self.context)
 
     def _of_consumers(self, body: list[ir.Operation]) -> list[ir.Operation]:
-        """Return what only consumers do: all but the scalars in front of the roles."""
+        """Return what only consumers do: all but the scalars in front of the roles. Of divisions each role makes its own: none waits
+        for those that only the other needs."""
         shared: set[int] = set()
         out = []
         for op in body:
@@ -153,7 +167,7 @@ class _Partition:
     def _is_for_both(self, op: ir.Operation, shared: set[int]) -> bool:
         if not (is_cheap(op.name) or op.name in LAUNCH_SCALARS):
             return False
-        if any(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+        if any(isinstance(r.type, ir.RankedTensorType) for r in op.results) or op.name in DIVISIONS:
             return False
         owners = [v.owner for v in op.operands]
         return all(isinstance(o, ir.Block) or key(o.operation) in shared for o in owners)
@@ -170,12 +184,12 @@ class _Partition:
         for block in self.plan.held:
             rings.of[key(block.load)] = ring = self._held_ring(build, block)
             rings.all.append(ring)
-        build.op("tilegpu.fence_async", [], [])
-        if self.is_multicast:
-            # All CTAs have made their mbarriers before one writes to another.
-            build.op("tilegpu.cluster_arrive", [], [])
-            build.op("tilegpu.cluster_wait", [], [])
         return rings
+
+    def _start(self) -> dict[str, ir.Attribute]:
+        """The barrier at which consumers wait for the mbarriers."""
+        threads = (self.num_warps + PRODUCER_WARPS) * _THREADS_PER_WARP
+        return {"id": i32_attr(named_barriers.ALL, self.context), "threads": i32_attr(threads, self.context)}
 
     def _ring(self, build: Builder, site: Site) -> Ring:
         slots = self.plan.slots
@@ -191,5 +205,9 @@ class _Partition:
 
     def _mbarriers(self, build: Builder, slots: int, arrivals: int) -> ir.Value:
         ring = build.value("tilegpu.local_alloc", mbarrier_type(self.context, slots), [])
-        build.op("tilegpu.mbarrier_init", [], [ring], {"count": i32_attr(arrivals, self.context)})
+        self.arrivals.append((ring, arrivals))
         return ring
+
+    def _init_mbarriers(self, build: Builder) -> None:
+        for mbarriers, arrivals in self.arrivals:
+            build.op("tilegpu.mbarrier_init", [], [mbarriers], {"count": i32_attr(arrivals, self.context)})

@@ -516,8 +516,9 @@ def run_asm(simulator: Simulator, op: ir.Operation, operands: list, active: np.n
         return (np.arange(simulator.threads) % WARP == 0).astype(np.int32)
     if text == "mov.u32 $0, %nsmid;":
         return np.full(simulator.threads, 132, np.int32)
-    if match := re.fullmatch(r"barrier\.(sync|arrive)\.aligned \$0, (\d+);", text):
-        simulator.meet(int(operand(0)[active][0]), int(match[2]), active, waits=match[1] == "sync")
+    if match := re.fullmatch(r"barrier\.(sync|arrive)\.aligned (\$0|\d+), (\d+);", text):
+        barrier = int(operand(0)[active][0]) if match[2] == "$0" else int(match[2])
+        simulator.meet(barrier, int(match[3]), active, waits=match[1] == "sync")
         return None
     if run_tma_asm(simulator, text, operand, active):
         return None

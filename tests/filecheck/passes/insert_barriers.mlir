@@ -457,6 +457,32 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tile
 
 // -----
 
+#word = #tilegpu.shared<offset = [], rank = 1>
+
+module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 4 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
+  // A producer, which is one thread, makes the mbarriers that it uses; the consumers wait for that at a named barrier.
+  // CHECK-LABEL: func.func @producer
+  // CHECK-NOT: tilegpu.barrier
+  // CHECK: return
+  func.func @producer() {
+    %c0 = arith.constant 0 : i32
+    %m = tilegpu.local_alloc : !tilegpu.buffer<1xi64, #word> {tilegpu.offset = 0 : i32}
+    tilegpu.warp_specialize() roles = ["consumer", "producer"] warps = [4, 4] registers = [240, 24] {
+      tilegpu.named_barrier_sync id = 0 threads = 256
+      tilegpu.mbarrier_wait %m, %c0 : !tilegpu.buffer<1xi64, #word>
+      tilegpu.warp_yield
+    }, {
+      tilegpu.mbarrier_init %m count = 1 : !tilegpu.buffer<1xi64, #word>
+      tilegpu.named_barrier_arrive id = 0 threads = 256
+      tilegpu.mbarrier_expect %m bytes = 16 : !tilegpu.buffer<1xi64, #word>
+      tilegpu.warp_return
+    } : () -> ()
+    return
+  }
+}
+
+// -----
+
 #l = #tilegpu.linear<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]], block = []>
 #m = #tilegpu.linear<register = [[128], [256]], lane = [[1], [2], [4], [8], [16]], warp = [[32], [64]], block = []>
 #s = #tilegpu.shared<offset = [[1], [2], [4], [8], [16], [32], [64], [128], [256]]>
