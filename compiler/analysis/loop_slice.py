@@ -233,8 +233,6 @@ def _is_removable(name: str) -> bool:
     return is_cheap(name) or name in _READ_ONLY or name == "tilegpu.convert_layout"
 
 
-#: Integer divisions, which take a hundred cycles and more where they are not by a constant.
-DIVISIONS = frozenset(f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui"))
 #: Operations that say where in the launch a CTA is.
 LAUNCH_SCALARS = frozenset({"tile.program_id", "tile.num_programs", "tile.cluster_rank"})
 

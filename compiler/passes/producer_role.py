@@ -4,24 +4,19 @@ Before: the operations of the kernel still stand where they were; the slice says
 After: that is repeated in the region, one thread's code. Each group of blocks waits for its slot to be empty and is copied into it, in the
 order in which consumers want them: the blocks of a delayed wgmma follow those of the next iteration's other wgmmas. Held blocks are copied
 where the kernel loads them.
-
-Where a loop over tiles begins with divisions, which say where a tile lies, these are made an iteration ahead: for the first one in front of
-the loop, while the mbarriers are made, for the next one behind the copies of this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from mlir import ir
 
-from tilewright.compiler.analysis.loop_slice import DIVISIONS, Loop, is_cheap
+from tilewright.compiler.analysis.loop_slice import Loop
 from tilewright.compiler.analysis.specialization import Group, Site, Specialization
 from tilewright.compiler.analysis.tree import key
 
 from .building import Builder, Values, i32_attr
 from .lower_tma import block_bytes, issue_load
-from .rings import EQ, SGT, SLT, Place, Ring, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
+from .rings import SGT, SLT, Place, Ring, Rings, buffer_slot, compare, flat, mbarrier_slot, unflat
 
 
 def produce(ops: list[ir.Operation], build: Builder, plan: Specialization, rings: Rings) -> None:
@@ -43,7 +38,6 @@ class _Producer:
         self.rings = rings
         self.sites = {key(site.loop.op): site for site in plan.sites}
         self.held = {key(block.load) for block in plan.held}
-        self.loads = {key(site.loop.ops[b.load]) for site in plan.sites for g in site.groups for b in g.blocks}
 
     def block(self, ops: list[ir.Operation], build: Builder, values: Values, places: list[Place]) -> list[Place]:
         """Repeat what the producer needs of `ops`; return the places in the rings after it."""
@@ -64,19 +58,15 @@ class _Producer:
         kept = sorted(self.slice.nests[key(op)])
         late = _Late(self.sites.get(key(op)))
         bounds = [values.get(v, v) for v in (loop.lower, loop.upper, loop.step)]
-        inits = [values.get(loop.inits[i], loop.inits[i]) for i in kept]
-        ahead = _Ahead(loop, self._beginning(loop), self._is_needed)
-        entry = {**values, loop.iv: bounds[0], **{loop.args[i]: init for i, init in zip(kept, inits, strict=True)}}
-        inits += ahead.compute(build, entry) + flat(places) + late.initial(build)
+        inits = [values.get(loop.inits[i], loop.inits[i]) for i in kept] + flat(places) + late.initial(build)
         types = [v.type for v in inits]
         attributes = {"unsignedCmp": op.attributes["unsignedCmp"]} if "unsignedCmp" in op.attributes else {}
         new = build.op("scf.for", types, [*bounds, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(loop.iv.type, *types, arg_locs=[op.location] * (len(types) + 1))
         iv, *args = block.arguments
-        inner = {**values, loop.iv: iv, **dict(zip([*(loop.args[i] for i in kept), *ahead.results], args, strict=False))}
-        own = len(kept) + len(ahead.results)
+        inner = {**values, loop.iv: iv, **{loop.args[i]: arg for i, arg in zip(kept, args, strict=False)}}
         inside = Builder(ir.InsertionPoint(block), op.location)
-        after = self.block(ahead.rest(), inside, inner, unflat(args[own : late.start(inits)]))
+        after = self.block(loop.ops[:-1], inside, inner, unflat(args[len(kept) : late.start(inits)]))
         site = self.sites.get(key(op))
         if site is not None:
             number = self.rings.index(op)
@@ -85,31 +75,11 @@ class _Producer:
                 self._copy_late(inside, compare(inside, SGT, iv, bounds[0]), site, late, args[late.start(inits) :])
             late.end_iteration(inner, after[number])
             after = [p.next(inside, self.rings.all[number].slots) if i == number else p for i, p in enumerate(after)]
-        yields = [inner.get(loop.yields[i], loop.yields[i]) for i in kept]
-        if ahead.ops:
-            inner[loop.iv] = inside.binary("arith.addi", iv, bounds[2])
-            inner.update({loop.args[i]: value for i, value in zip(kept, yields, strict=True)})
-        inside.op("scf.yield", [], [*yields, *ahead.compute(inside, inner), *flat(after), *late.carried])
+        inside.op("scf.yield", [], [*(inner.get(loop.yields[i], loop.yields[i]) for i in kept), *flat(after), *late.carried])
         if late.groups:
             self._copy_late(build, compare(build, SLT, bounds[0], bounds[1]), site, late, list(new.results)[late.start(inits) :])
         values.update({op.results[i]: new.results[position] for position, i in enumerate(kept)})
-        return unflat(list(new.results)[own : late.start(inits)])
-
-    def _beginning(self, loop: Loop) -> list[ir.Operation]:
-        """Return what the producer computes in an iteration before its first copy or inner loop, as far as that may be done ahead of time;
-        nothing if it is quick."""
-        out = []
-        for op in loop.ops[:-1]:
-            if key(op) in self.slice.nests or key(op) in self.held or key(op) in self.loads:
-                break
-            if key(op) in self.slice.ops:
-                if not is_cheap(op.name) or any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results)):
-                    break
-                out.append(op)
-        return out if any(op.name in DIVISIONS for op in out) else []
-
-    def _is_needed(self, op: ir.Operation) -> bool:
-        return key(op) in self.slice.ops or key(op) in self.slice.nests or key(op) in self.held or key(op) in self.loads
+        return unflat(list(new.results)[len(kept) : late.start(inits)])
 
     def _if(self, op: ir.Operation, build: Builder, values: Values, places: list[Place]) -> list[Place]:
         kept = sorted(self.slice.nests[key(op)])
@@ -150,41 +120,6 @@ class _Producer:
         place, values = late.unpack(carried)
         self._copy(site, late.groups, inside, values, place)
         inside.op("scf.yield", [], [])
-
-
-class _Ahead:
-    """What a loop computes for its next iteration: operations, and those of their results that `is_needed` operations of the rest read."""
-
-    def __init__(self, loop: Loop, ops: list[ir.Operation], is_needed: Callable[[ir.Operation], bool]):
-        self.loop = loop
-        self.ops = ops
-        keys = {key(op) for op in ops}
-        end = loop.ops[-1]
-
-        def is_read(value: ir.Value) -> bool:
-            users = [use.owner.operation for use in value.uses]
-            return any(user == end or (key(user) not in keys and is_needed(user)) for user in users)
-
-        self.results = [result for op in ops for result in op.results if is_read(result)]
-
-    def rest(self) -> list[ir.Operation]:
-        """Return the other operations of the loop's body."""
-        keys = {key(op) for op in self.ops}
-        return [op for op in self.loop.ops[:-1] if key(op) not in keys]
-
-    def compute(self, build: Builder, values: Values) -> list[ir.Value]:
-        """Compute the results for an iteration that may not come: there, what is divided by may be zero."""
-        for op in self.ops:
-            new = build.clone(op, values)
-            if op.name in DIVISIONS and not _is_constant(new.operands[1]):
-                guard, divisor = Builder.before(new), new.operands[1]
-                is_zero = compare(guard, EQ, divisor, guard.integer(divisor.type, 0))
-                new.operands[1] = guard.value("arith.select", divisor.type, [is_zero, guard.integer(divisor.type, 1), divisor])
-        return [values[result] for result in self.results]
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "arith.constant"
 
 
 class _Late:

@@ -38,7 +38,8 @@ def stagger_ends(module: ir.Operation) -> None:
     for roles in collect(module, "tilegpu.warp_specialize"):
         groups = ir.DenseI32ArrayAttr(roles.attributes["warps"])[0] // _WARPS_PER_GROUP
         loops = [op for op in collect(roles, "scf.for") if _leaves_in_flight(op)]
-        if len(loops) != 1 or groups < 2 or collect(roles, _SYNC, _ARRIVE):
+        turns = any("tilegpu.turns" in op.attributes for op in collect(roles, _SYNC, _ARRIVE))
+        if len(loops) != 1 or groups < 2 or turns:
             continue
         products = Loop(loops[0])
         blocks, slots = given(products.op, STAGGER), given(products.op, SLOTS)

@@ -5,11 +5,17 @@ After: in kernels for which `analysis.specialization` decides so, `tilegpu.warp_
 both roles need:
 
     consumer (the kernel's warps)              producer (one thread of one more warpgroup), the same loops
+    wait for the mbarriers                     make the mbarriers
     for …:                                     for …:
         wait for `full` of the slot                wait for `empty` of the slot
         wgmmas on the slot                         `full` expects the bytes
         wait for the wgmmas                        tma_load into the slot, which counts on `full`
         arrive at `empty` of the slot
+
+The producer waits for nobody: its first blocks are under way when the consumers meet. These have their registers by then, so all their
+warpgroups start at the same time; in whatever order they came out of the exchange of registers, two warpgroups of attention kept that
+distance through all of the kernel, and were 4% slower. Only where producers of a cluster write to each other's CTAs, all threads make the
+mbarriers first and meet.
 
 A block that is loaded outside of these loops, and that only their wgmmas read, is copied by the producer as well, into a ring of its own:
 the consumers wait for it where it was loaded, and release it behind the last loop that reads it.
@@ -31,7 +37,7 @@ from __future__ import annotations
 from mlir import ir
 
 from tilewright.compiler import named_barriers
-from tilewright.compiler.analysis.loop_slice import DIVISIONS, LAUNCH_SCALARS, is_cheap
+from tilewright.compiler.analysis.loop_slice import LAUNCH_SCALARS, is_cheap
 from tilewright.compiler.analysis.specialization import PRODUCER_WARPS, REGISTERS, Held, Site, Specialization, specialization
 from tilewright.compiler.analysis.tree import key
 from tilewright.compiler.encoding import buffer_type
@@ -153,8 +159,7 @@ class _Partition:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, self.context)
 
     def _of_consumers(self, body: list[ir.Operation]) -> list[ir.Operation]:
-        """Return what only consumers do: all but the scalars in front of the roles. Of divisions each role makes its own: none waits
-        for those that only the other needs."""
+        """Return what only consumers do: all but the scalars in front of the roles."""
         shared: set[int] = set()
         out = []
         for op in body:
@@ -167,7 +172,7 @@ class _Partition:
     def _is_for_both(self, op: ir.Operation, shared: set[int]) -> bool:
         if not (is_cheap(op.name) or op.name in LAUNCH_SCALARS):
             return False
-        if any(isinstance(r.type, ir.RankedTensorType) for r in op.results) or op.name in DIVISIONS:
+        if any(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return False
         owners = [v.owner for v in op.operands]
         return all(isinstance(o, ir.Block) or key(o.operation) in shared for o in owners)

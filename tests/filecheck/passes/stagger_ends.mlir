@@ -130,7 +130,7 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
 
 module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
   // CHECK-LABEL: func.func @too_long(
-  // CHECK-NOT: named_barrier
+  // CHECK-NOT: tilegpu.turns =
   func.func @too_long(%pa: !tile.ptr<f16>, %pb: !tile.ptr<f16>, %pc: !tile.ptr<f16>, %steps: i32,
                    %da: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 0 : i32}},
                    %db: !tile.desc<64x64xf16, #b> {tile.descriptor = {argument = 1 : i32}},

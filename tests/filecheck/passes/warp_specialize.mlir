@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},canonicalize,cse --split-input-file | filecheck %s
+// RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},canonicalize,cse | filecheck %s
 
 // A loop over tiles around a loop over K. The producer repeats both; the blocks of one step arrive, and are released, together. The slot of
 // a step is released in the next one, when the wgmma of the step is done: the accumulator stays in flight. The rings fill the memory.
@@ -71,66 +71,6 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
     %pid = tile.program_id 0
     scf.for %t = %pid to %tiles step %c128 : i32 {
       %row = arith.muli %t, %c128 : i32
-      %acc = scf.for %k = %c0 to %steps step %c1 iter_args(%sum = %zero) -> (tensor<128x64xf32, #acc>) : i32 {
-        %at = arith.muli %k, %c64 : i32
-        %x = tile.descriptor_load %da[%row, %at] : !tile.desc<128x64xf16, #a> -> tensor<128x64xf16, #load>
-        %xs = tilegpu.local_alloc %x : tensor<128x64xf16, #load> -> !tilegpu.buffer<128x64xf16, #a>
-        tilegpu.fence_async
-        %y = tile.descriptor_load %db[%c0, %at] : !tile.desc<64x64xf16, #b> -> tensor<64x64xf16, #load_b>
-        %ys = tilegpu.local_alloc %y : tensor<64x64xf16, #load_b> -> !tilegpu.buffer<64x64xf16, #b>
-        tilegpu.fence_async
-        %yt = tilegpu.view %ys order = [1, 0] : !tilegpu.buffer<64x64xf16, #b> -> !tilegpu.buffer<64x64xf16, #bt>
-        %p = tilegpu.wgmma %xs, %yt, %sum instr = [64, 64, 16] precision = tf32 : !tilegpu.buffer<128x64xf16, #a>, !tilegpu.buffer<64x64xf16, #bt> -> tensor<128x64xf32, #acc>
-        %w = tilegpu.wgmma_wait num = 0(%p : tensor<128x64xf32, #acc>)
-        scf.yield %w : tensor<128x64xf32, #acc>
-      }
-      %h = tile.fp_to_fp %acc : tensor<128x64xf32, #acc> -> tensor<128x64xf16, #acc>
-      tile.descriptor_store %dc[%row, %c0], %h : !tile.desc<128x64xf16, #a>, tensor<128x64xf16, #acc>
-    } {tile.warp_specialize = true}
-    return
-  }
-}
-
-// -----
-
-// Where a tile lies takes divisions. The producer makes them for its first tile in front of the loop, and for the next one behind the copies
-// of this one; there may be no such tile, so what it divides by may be zero.
-
-#acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
-#load = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
-#load_b = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
-#a = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0], [64, 0]]>
-#b = #tilegpu.shared<offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
-#bt = #tilegpu.shared<offset = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>
-
-module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tilegpu.target = "cuda:90", tilegpu.threads_per_warp = 32 : i32} {
-  // CHECK-LABEL: func.func @divided
-  // CHECK: tilegpu.warp_specialize
-  // CHECK: tilegpu.warp_yield
-  // CHECK: tilegpu.named_barrier_arrive
-  // CHECK: %[[ZERO:.*]] = arith.cmpi eq, %[[ACROSS:.*]], %c0_i32
-  // CHECK: %[[BY:.*]] = arith.select %[[ZERO]], %c1_i32, %[[ACROSS]]
-  // CHECK: %[[FIRST:.*]] = arith.divsi %{{.*}}, %[[BY]]
-  // CHECK: scf.for %[[T:.*]] = {{.*}} iter_args(%[[AT:.*]] = %[[FIRST]],
-  // CHECK-NOT: arith.divsi
-  // CHECK: scf.for
-  // CHECK: tilegpu.tma_load %{{.*}}[%[[AT]],
-  // CHECK: scf.yield
-  // CHECK: %[[NEXT:.*]] = arith.addi %[[T]], %c128_i32
-  // CHECK: %[[AFTER:.*]] = arith.divsi %[[NEXT]],
-  // CHECK: scf.yield %[[AFTER]],
-  func.func @divided(%pa: !tile.ptr<f16>, %pb: !tile.ptr<f16>, %pc: !tile.ptr<f16>, %tiles: i32, %steps: i32, %across: i32,
-                     %da: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 0 : i32}},
-                     %db: !tile.desc<64x64xf16, #b> {tile.descriptor = {argument = 1 : i32}},
-                     %dc: !tile.desc<128x64xf16, #a> {tile.descriptor = {argument = 2 : i32}}) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %c64 = arith.constant 64 : i32
-    %c128 = arith.constant 128 : i32
-    %zero = arith.constant dense<0.0> : tensor<128x64xf32, #acc>
-    %pid = tile.program_id 0
-    scf.for %t = %pid to %tiles step %c128 : i32 {
-      %row = arith.divsi %t, %across : i32
       %acc = scf.for %k = %c0 to %steps step %c1 iter_args(%sum = %zero) -> (tensor<128x64xf32, #acc>) : i32 {
         %at = arith.muli %k, %c64 : i32
         %x = tile.descriptor_load %da[%row, %at] : !tile.desc<128x64xf16, #a> -> tensor<128x64xf16, #load>
