@@ -49,8 +49,9 @@ FIXED = {
 
 @rule(*FIXED)
 def fixed(ctx: LoweringContext, op: ir.Operation) -> list[ir.Value]:
-    """Instructions without operands."""
-    inline_asm(ctx, FIXED[op.name], "~{memory}", (), None)
+    """Instructions without operands. `tilegpu.apart`: the threads of a warp may come one by one."""
+    text = FIXED[op.name].replace(".aligned", "") if "tilegpu.apart" in op.attributes else FIXED[op.name]
+    inline_asm(ctx, text, "~{memory}", (), None)
     return []
 
 

@@ -131,6 +131,10 @@ class _Partition:
             consumer.append(op)
         Builder(ir.InsertionPoint(consumer), end.location).op("tilegpu.warp_yield", [], [])
         consume(consumer, self.plan, rings)
+        if self.is_multicast:
+            # A CTA stays until the others have arrived at its mbarriers for the last time.
+            for name in ("tilegpu.cluster_arrive", "tilegpu.cluster_wait"):
+                build.op(name, [], [], {"tilegpu.apart": ir.UnitAttr.get(self.context)})
 
     @property
     def is_multicast(self) -> bool:

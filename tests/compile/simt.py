@@ -182,9 +182,13 @@ class Frame:
         self.values: dict[ir.Value, object] = {}
         self.place = np.where(active, 0, len(self.blocks))  # past the end: done
         self.returned = None
+        #: Blocks with a barrier that the threads of a warp meet at: those elsewhere run first.
+        self.meetings = [i for i, block in enumerate(self.blocks) if any(_meets(o.operation) for o in block.operations)]
 
     def run(self):
         while (number := int(self.place.min())) < len(self.blocks):
+            if number in self.meetings:
+                number = min((int(p) for p in np.unique(self.place) if p < len(self.blocks)), key=lambda p: (p in self.meetings, p))
             active = self.place == number
             for op in self.blocks[number].operations:
                 self.step(op.operation, active)
@@ -257,6 +261,10 @@ class Frame:
         if name.startswith("nvvm."):
             return special_register(simulator, name)
         return OPS[name](op, *operands)
+
+
+def _meets(op: ir.Operation) -> bool:
+    return op.name == "llvm.inline_asm" and ir.StringAttr(op.attributes["asm_string"]).value == "barrier.cluster.arrive.release;"
 
 
 def merge(active: np.ndarray, new: np.ndarray | list, old: np.ndarray | list) -> np.ndarray | list:
