@@ -51,12 +51,12 @@ _OF_A_CTA = frozenset({"tile.smid", "tile.globaltimer", "tile.print", "tile.asse
 
 @register("tile-loop-programs", only_for=(_ID,))
 def loop_programs(module: ir.Operation, *, target: str = "cuda:80", num_warps: int = 4, num_ctas: int = 1, force: bool = False) -> None:
-    """Run on a module; see the file's docstring. With `force` also where it does not pay; clusters only for norms."""
+    """Run on a module; see the file's docstring. With `force` also where it does not pay, but for clusters."""
     if not Machine(target, num_warps).has_tma:
         return
     for function in collect(module, "func.func"):
         ops = list(walk(function))
-        pays = rows_pay(ops, num_warps, num_ctas) or (num_ctas == 1 and _pays(ops, num_warps))
+        pays = rows_pay(ops, num_warps, num_ctas) or _pays(ops, num_warps)
         if is_public(function) and (pays or (num_ctas == 1 and force)) and _is_possible(function, ops):
             names = {op.name for op in ops}
             alike = pays and not any(op.name in _PRODUCTS and _is_in_branch(op) for op in ops)

@@ -56,6 +56,20 @@ def test_attend(programs, keys, warps, seed):
     assert np.abs(out - p @ v.astype(np.float64) / p.sum(1, keepdims=True)).max() < 3e-3
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_clusters(seed):
+    """Two clusters of two CTAs work on all programs; each CTA loads half of the keys and values for both."""
+    rows, keys, dim = 3 * 256, 192, 64
+    rng = np.random.default_rng(8)
+    q, k, v = (rng.standard_normal((n, dim)).astype(np.float16) for n in (rows, keys, keys))
+    out = np.full((rows, dim), np.nan, np.float32)
+    arguments = {"Q": q, "K": k, "V": v, "OUT": out, "ROWS": rows, "KEYS": keys}
+    run_kernel(attend, (3,), arguments, {"D": dim, "BM": 256, "BN": 64}, TYPES, seed=seed, num_warps=8, num_ctas=2)
+    scores = q.astype(np.float64) @ k.astype(np.float64).T
+    p = np.exp2(scores - scores.max(1, keepdims=True))
+    assert np.abs(out - p @ v.astype(np.float64) / p.sum(1, keepdims=True)).max() < 3e-3
+
+
 def test_what_is_issued_early():
     """The loop over programs carries the first products' results, waits for the last products with the next first ones in flight, and has a
     twin without products."""
