@@ -18,11 +18,8 @@ _FORWARD = [
     for blocks, warps, stages in (((128, 128), 8, 2), ((128, 128), 8, 3), ((128, 64), 8, 3), ((64, 64), 4, 3))
 ]
 #: In a cluster of two CTAs, each may load half of the keys and values for both.
-_CLUSTER = config("BM BN", (256, 128), 8, 2, num_ctas=2)
-_SPECIALIZED = [
-    *(config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))),
-    {**_CLUSTER, "WS": True},
-]
+_CLUSTER = config("BM BN", (256, 128), 8, 2, WS=True, num_ctas=2)
+_SPECIALIZED = [*(config("BM BN", (128, bn), 8, stages, WS=True) for bn, stages in ((128, 2), (128, 3), (64, 3))), _CLUSTER]
 #: 64 columns: there is room for four warpgroups of 64 rows, or for two CTAs of two.
 _NARROW = [*_FORWARD, config("BM BN", (256, 64), 16, 3), config("BM BN", (128, 128), 8, 3, maxnreg=128)]
 _NARROW_SPECIALIZED = [
@@ -105,7 +102,7 @@ def forward(device: str, z: int, h: int, s: int, d: int, causal: bool) -> Proble
         constants = {"D": d, "CAUSAL": causal, "WS": False, **cf}
         return [Launch("kernels", "attn_tma_kernel", (s // cf["BM"], z * h), (q, k, v, o, scale, z, h, s), constants)]
 
-    plain = {64: _NARROW, 256: _WIDE}.get(d, [*_FORWARD, _CLUSTER])
+    plain = {64: _NARROW, 256: _WIDE}.get(d, _FORWARD)
     specialized = {64: _NARROW_SPECIALIZED, 256: _WIDE_SPECIALIZED}.get(d, _SPECIALIZED)
     return Problem(
         outputs=(o,),
