@@ -9,14 +9,14 @@ that leaves wgmmas in flight from one iteration to the next, and stores behind i
                 wait for blocks                            wgmma
                 wgmma                                      early in the loop, if there was a tile: store a piece of done at place
                 wgmma_wait num = 1, release                wgmma_wait num = 1, release
-        wgmma_wait num = 0, release                    wgmma_wait num = 0, release
-        done = fp_to_fp acc                            done' = fp_to_fp acc, place' = that of tile
-        store done at the place of tile            for the last tile …: store done at place
+        wgmma_wait num = 0, release                    wgmma_wait num = 0, release; place' = that of tile
+        done = fp_to_fp acc                            if the tile is the last one: for each piece of acc: fp_to_fp, store at place'
+        store done at the place of tile                else: done' = fp_to_fp acc
 
 After: as on the right. From the second iteration on, each stores a piece: beside the wgmmas of two iterations, so it keeps no matrix unit
 waiting, and holds no block back. What is stored waits in registers, where it must fit beside the accumulators, with the scalars that say
 where; the iteration after the last piece computes these for its own tile. If there are fewer iterations, the last one does all that is
-left. Where the inner loop does not run, for any tile, the last loop stores them all.
+left. Where the inner loop does not run, for any tile, another loop stores them all.
 
 Why in pieces: with all of a tile stored behind its successor's first two products, whose blocks were released after that, those of the
 fifth came 1,000 cycles too late (H200: 18,400 cycles for a tile of 128x256 with K = 1024, of which the products take 16,384).
@@ -36,6 +36,7 @@ from .building import Builder, Values, collect, defining
 from .registry import register
 from .rings import EQ, SGE, SGT, SLT, compare
 from .start_accumulators import start_from_nothing
+from .tile_pieces import pieces_of
 
 #: Registers of a thread for all but the accumulators and the tile before.
 _OTHER_REGISTERS = 40
@@ -102,6 +103,8 @@ class _Deferral:
                 self.crossing.append(value)
         if any(not _is_tensor(v) and v != self.loop.iv for v in self.crossing):
             return False
+        if any(map(_is_tensor, self.end.operands)):
+            return False
         self.crossing = [v for v in self.crossing if _is_tensor(v)]
         self._cut()
         return sum(map(_registers, (*self.site.results, *self.crossing))) <= self.registers
@@ -150,26 +153,13 @@ class _Deferral:
             self.body.remove(op)
         products = Loop(_products(self.site))
         have_products = compare(before, SLT, products.lower, products.upper)
-        places = [v.type for v in self.places]
-        types = [r.type for r in self.tiles.results] + [v.type for v in self.crossing] + places + [self.loop.iv.type]
-        branch = before.op("scf.if", types, [have_products], regions=2)
+        branch = before.op("scf.if", [r.type for r in self.tiles.results], [have_products], regions=2)
         runs, skips = (Builder(ir.InsertionPoint(region.blocks.append()), self.tiles.location) for region in branch.regions)
-        left = [*self._without_products(skips), *self._place(skips, self.loop.lower), self.loop.lower]
-        skips.op("scf.yield", [], [*self.loop.inits, *left])
+        self._store_all(skips)
+        skips.op("scf.yield", [], self.loop.inits)
         new = self._pipelined(runs, products)
-        runs.op("scf.yield", [], list(new.results))
-        *results, last = branch.results
-        done = results[len(self.loop.inits) :]
-        inits = done[len(self.crossing) :]
-        rest = before.op("scf.for", places, [last, self.loop.upper, self.loop.step, *inits], regions=1)
-        block = rest.regions[0].blocks.append(self.loop.iv.type, *places, arg_locs=[rest.location] * (1 + len(places)))
-        tile, *place = block.arguments
-        inside = Builder(ir.InsertionPoint(block), rest.location)
-        stored: Values = dict(zip((*self.crossing, *self.places), (*done[: len(self.crossing)], *place), strict=True))
-        for piece in self.pieces:
-            self._repeat(inside, piece, stored)
-        inside.op("scf.yield", [], self._place(inside, inside.binary("arith.addi", tile, self.loop.step)))
-        for old, result in zip(self.tiles.results, results, strict=False):
+        runs.op("scf.yield", [], list(new.results)[: len(self.loop.inits)])
+        for old, result in zip(self.tiles.results, branch.results, strict=True):
             old.replace_all_uses_with(result)
         for op in reversed(self.stores):
             op.erase()
@@ -184,19 +174,30 @@ class _Deferral:
                 build.clone(op, values)
         return [values[v] for v in self.crossing]
 
+    def _store_all(self, build: Builder) -> None:
+        """Build the loop that stores all tiles where there are no products."""
+        values = self._without_products(build)
+        tiles = build.op("scf.for", [], [self.loop.lower, self.loop.upper, self.loop.step], regions=1)
+        block = tiles.regions[0].blocks.append(self.loop.iv.type, arg_locs=[tiles.location])
+        inside = Builder(ir.InsertionPoint(block), tiles.location)
+        place = self._place(inside, block.arguments[0])
+        for piece in self.pieces:
+            self._repeat(inside, piece, dict(zip((*self.crossing, *self.places), (*values, *place), strict=True)))
+        inside.op("scf.yield", [], [])
+
     def _pipelined(self, build: Builder, products: Loop) -> ir.Operation:
-        """Build the new loop; its last results are what the last tile leaves to be stored, where, and that tile."""
+        """Build the new loop."""
         old = self.loop
         limits = [build.binary("arith.addi", products.lower, products.step)]
         for _ in self.pieces:
             limits.append(build.binary("arith.addi", limits[-1], products.step))
         nothing = [_nothing(build, v.type) for v in self.crossing] + [build.integer(v.type, 0) for v in self.places]
-        inits = [*old.inits, *nothing, old.lower]
+        inits = [*old.inits, *nothing]
         types = [v.type for v in inits]
         attributes = {name: self.tiles.attributes[name] for name in self.tiles.attributes}
         new = build.op("scf.for", types, [old.lower, old.upper, old.step, *inits], attributes, regions=1)
         block = new.regions[0].blocks.append(old.iv.type, *types, arg_locs=[self.tiles.location] * (len(types) + 1))
-        iv, *args, _ = block.arguments
+        iv, *args = block.arguments
         carried: Values = dict(zip(old.args, args, strict=False))
         stored: Values = dict(zip((*self.crossing, *self.places), args[len(old.args) :], strict=True))
         inside = Builder(ir.InsertionPoint(block), new.location)
@@ -207,9 +208,36 @@ class _Deferral:
                 block.append(op)
         for argument, replacement in zip(old.args, args, strict=False):
             argument.replace_all_uses_with(replacement)
-        self._take_over(products, results)
-        inside.op("scf.yield", [], [*self.end.operands, *self.crossing, *results[len(products.args) :], iv])
+        behind = self._take_over(products, results)
+        is_last = compare(inside, SGE, inside.binary("arith.addi", iv, old.step), old.upper)
+        place = results[len(products.args) :]
+        left = self._finish(inside, behind, is_last, place)
+        inside.op("scf.yield", [], [*self.end.operands, *left, *place])
         return new
+
+    def _finish(self, build: Builder, behind: list[ir.Operation], is_last: ir.Value, place: list[ir.Value]) -> list[ir.Value]:
+        """Branch behind the products of a tile: the last one is stored at once, each piece as soon as it is computed; for others, compute
+        with the operations `behind` what crosses. Return that."""
+        branch = build.op("scf.if", [v.type for v in self.crossing], [is_last], regions=2)
+        last, other = (Builder(ir.InsertionPoint(region.blocks.append()), build.loc) for region in branch.regions)
+        values: Values = {}
+        pieces = pieces_of(self.crossing, {key(op) for op in behind})
+        if pieces is None:
+            for op in behind:
+                last.clone(op, values)
+        else:
+            parts = pieces.cut(last)
+        stored: Values = dict(zip(self.places, place, strict=True))
+        for ops in self.pieces:
+            for number, value in enumerate(self.crossing):
+                if value not in stored and any(value in op.operands for op in ops):
+                    stored[value] = values.get(value, value) if pieces is None else pieces.make(last, parts[number])
+            self._repeat(last, ops, dict(stored))
+        last.op("scf.yield", [], [_nothing(last, v.type) for v in self.crossing])
+        for op in behind:
+            branch.regions[1].blocks[0].append(op)
+        other.op("scf.yield", [], self.crossing)
+        return list(branch.results)
 
     def _with_stores(
         self,
@@ -275,8 +303,9 @@ class _Deferral:
             build.clone(op, values)
         return values.get(value, value)
 
-    def _take_over(self, products: Loop, results: list[ir.Value]) -> None:
-        """Replace the old loop of the products, and take what follows it out of its branch, since it is sure to have run."""
+    def _take_over(self, products: Loop, results: list[ir.Value]) -> list[ir.Operation]:
+        """Replace the old loop of the products, and take what follows it out of its branch, since it is sure to have run. Return what
+        computes tensors behind it."""
         for old, new in zip(products.op.results, results, strict=False):
             old.replace_all_uses_with(new)
         products.op.erase()
@@ -286,7 +315,11 @@ class _Deferral:
         for result, value in zip(self.site.results, end.operands, strict=True):
             result.replace_all_uses_with(value)
             self.crossing = [value if v == result else v for v in self.crossing]
+        block = self.site.block
         self.site.erase()
+        following = [o.operation for o in block.operations]
+        start = following.index(defining(results[0])) + 1
+        return [op for op in following[start:] if _is_pure(op) and any(map(_is_tensor, op.results))]
 
 
 def _is_due(build: Builder, iv: ir.Value, at: ir.Value, is_last: ir.Value) -> ir.Value:

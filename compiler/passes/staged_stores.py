@@ -25,12 +25,13 @@ from mlir import ir
 from tilewright.compiler.analysis.axis_info import element_bytes
 from tilewright.compiler.analysis.staging import Staging, stagings
 from tilewright.compiler.encoding import encode_shared, layout_of, shared_of, with_layout
-from tilewright.compiler.layouts import LinearLayout, shape_ops, without_conflicts
+from tilewright.compiler.layouts import without_conflicts
 from tilewright.compiler.layouts.descriptors import tma_boxes, tma_layout
 from tilewright.compiler.lowering.shared_memory import buffer_bytes
 from tilewright.dialects import tile, tilegpu
 
-from .building import Builder, collect, defining, i32_array, i32_attr
+from .building import Builder, collect, defining, i32_attr
+from .columns import cut
 from .lower_tma import described_buffer
 from .registry import register
 from .rings import buffer_slot
@@ -129,7 +130,7 @@ class _Stores:
         own = {EACH_WARP: i32_attr(plan.rows, op.context)} if plan.rows else {}
         kind = {"kind": op.attributes["kind"]} if op.name == "tile.descriptor_reduce" else {}
         store = "tilegpu.tma_reduce" if kind else "tilegpu.tma_store"
-        pieces = _pieces(build, _before_conversion(value), plan.pieces)
+        pieces = cut(build, _before_conversion(value), plan.pieces)
         ring = build.value("tilegpu.local_alloc", described_buffer(descriptor, plan.slots if plan.slots > 1 else 0), [])
         for number, piece in enumerate(pieces):
             slot = buffer_slot(build, ring, build.i32(number % plan.slots)) if plan.slots > 1 else ring
@@ -151,24 +152,6 @@ def _spread(build: Builder, value: ir.Value, buffer: ir.Value) -> ir.Value:
     layout = layout_of(value.type)
     spread = without_conflicts(layout, shared_of(buffer.type), bits) if bits >= _PLAIN_BITS else layout
     return value if spread == layout else build.value("tilegpu.convert_layout", with_layout(value.type, spread), [value])
-
-
-def _pieces(build: Builder, value: ir.Value, count: int) -> list[ir.Value]:
-    """Cut a matrix along its columns into `count` tensors, in order."""
-    if count == 1:
-        return [value]
-    rows, cols = value.type.shape
-    split = shape_ops.reshape(layout_of(value.type), (rows, 2, cols // 2))
-    last = shape_ops.trans(split, (0, 2, 1))
-    element = value.type.element_type
-    value = build.value("tile.reshape", _tensor(element, split), [value])
-    value = build.value("tile.trans", _tensor(element, last), [value], {"order": i32_array((0, 2, 1), build.loc.context)})
-    both = build.op("tile.split", [_tensor(element, shape_ops.split(last))] * 2, [value]).results
-    return [piece for part in both for piece in _pieces(build, part, count // 2)]
-
-
-def _tensor(element: ir.Type, layout: LinearLayout) -> ir.Type:
-    return with_layout(ir.RankedTensorType.get(layout.out_sizes, element), layout)
 
 
 def _entries(attributes: ir.Attribute) -> dict[str, ir.Attribute]:

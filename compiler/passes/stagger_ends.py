@@ -80,9 +80,7 @@ def _stagger(roles: ir.Operation, products: Loop, tiles: Loop | None, blocks: in
     inside = Builder.before(products.ops[0])
     due = inside.binary("arith.andi", compare(inside, SGE, products.iv, at), compare(inside, SGT, behind, products.iv))
     _meet(inside, _SYNC, attributes, due)
-    following = [o.operation for o in products.op.block.operations]
-    drained = next(op for op in following[following.index(products.op) + 1 :] if op.name == _WAIT)
-    _meet(Builder.before(drained), _ARRIVE, attributes, ends)
+    _meet(Builder.after(products.op), _ARRIVE, attributes, ends)
 
 
 def _meet(build: Builder, name: str, attributes: dict[str, ir.Attribute], condition: ir.Value) -> None:

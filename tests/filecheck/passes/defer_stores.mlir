@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --passes=tilegpu-warp-specialize{num_stages=3},tilegpu-stage-stores,tilegpu-overlap-wgmma,tilegpu-defer-stores,canonicalize,cse | filecheck %s
 
 // A tile is stored beside the second product of the next one, or beside the first if there is no other. What is stored is carried in
-// registers, with its place and the number of its tile. Without products, all tiles are stored by the last loop.
+// registers, with its place. The last tile is stored at once; without products, all tiles are.
 
 #acc = #tilegpu.linear<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0], [64, 0]], block = []>
 #load = #tilegpu.linear<register = [[0, 1], [0, 2], [0, 4], [32, 0], [64, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], warp = [[4, 0], [8, 0], [16, 0]], block = []>
@@ -15,8 +15,8 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK: tilegpu.warp_specialize
   // CHECK: %[[STAGED:.*]] = tilegpu.local_alloc : !tilegpu.buffer<128x64xf16
   // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[STEPS:.*]], %c0_i32
-  // CHECK: %[[LEFT:.*]]:3 = scf.if %[[ANY]] -> (tensor<128x64xf16, #[[ACC:.*]]>, i32, i32)
-  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[ROW:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %[[FIRST]])
+  // CHECK: scf.if %[[ANY]] {
+  // CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %[[TILES:.*]] step %{{.*}} iter_args(%[[SLOT:[a-z0-9]+]] = %c0_i32, %{{[a-z0-9]+}} = %c0_i32, %[[DONE:[a-z0-9]+]] = %{{[0-9]+}}, %[[ROW:[a-z0-9]+]] = %c0_i32)
   // CHECK: %[[BEFORE:.*]] = arith.cmpi sgt, %[[T]], %[[FIRST]]
   // CHECK-NEXT: %[[SUMS:.*]]:5 = scf.for %[[K:.*]] = %c0_i32 to %[[STEPS]] {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %{{[0-9]+}}, %{{[a-z0-9]+}} = %[[SLOT]], {{.*}}, %[[KEPT:[a-z0-9]+]] = %c0_i32)
   // CHECK: %[[AGAIN:.*]] = arith.cmpi sgt, %[[K]], %c0_i32
@@ -45,13 +45,24 @@ module attributes {tilegpu.num_ctas = 1 : i32, tilegpu.num_warps = 8 : i32, tile
   // CHECK-NEXT: %[[E:.*]] = tilegpu.slot
   // CHECK-NEXT: tilegpu.mbarrier_arrive %[[E]] count = 1 pred = %[[AGAIN]] {tilegpu.each_warpgroup}
   // CHECK: scf.yield {{.*}}, %[[PLACE]]
-  // CHECK: tilegpu.wgmma_wait num = 0(
-  // CHECK: %[[HALF:.*]] = tile.fp_to_fp
-  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[HALF]], %[[SUMS]]#4, %[[T]]
+  // CHECK: %[[ACC:.*]] = tilegpu.wgmma_wait num = 0(
+  // CHECK: tilegpu.mbarrier_arrive
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[T]], %{{.*}}
+  // CHECK-NEXT: %[[LAST:.*]] = arith.cmpi sge, %[[NEXT]], %[[TILES]]
+  // CHECK-NEXT: %[[LEFT:.*]] = scf.if %[[LAST]] -> (tensor<128x64xf16, #{{.*}}>) {
+  // CHECK-NEXT: %[[OWN:.*]] = tile.fp_to_fp %[[ACC]]
+  // CHECK-NEXT: tilegpu.tma_store_wait num = 0 read
+  // CHECK-NEXT: tilegpu.local_store %[[OWN]], %[[STAGED]]
+  // CHECK-NEXT: tilegpu.fence_async
+  // CHECK-NEXT: tilegpu.tma_store %{{.*}}[%[[SUMS]]#4, %c0_i32], %[[STAGED]]
   // CHECK: } else {
-  // CHECK: scf.yield %{{.*}}, %[[FIRST]]
-  // CHECK: scf.for %{{.*}} = %[[LEFT]]#2 to %[[TILES]] {{.*}} iter_args(%[[AT:.*]] = %[[LEFT]]#1)
-  // CHECK: tilegpu.local_store %[[LEFT]]#0, %[[STAGED]]
+  // CHECK-NEXT: %[[HALF:.*]] = tile.fp_to_fp %[[ACC]]
+  // CHECK-NEXT: scf.yield %[[HALF]]
+  // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[LEFT]], %[[SUMS]]#4
+  // CHECK: } else {
+  // CHECK: scf.for %[[T:.*]] = %[[FIRST]] to %[[TILES]]
+  // CHECK: %[[AT:.*]] = arith.muli %[[T]], %c128_i32
+  // CHECK: tilegpu.local_store %{{.*}}, %[[STAGED]]
   // CHECK: tilegpu.tma_store %{{.*}}[%[[AT]], %c0_i32]
   // CHECK: tilegpu.warp_yield
   func.func @gemm(%pa: !tile.ptr<f16>, %pb: !tile.ptr<f16>, %pc: !tile.ptr<f16>, %tiles: i32, %steps: i32,
