@@ -56,7 +56,8 @@ class DelayedLoop(ConsumerLoop):
         """Build the loop, and what stands in front of it and behind it; return its results and the place behind it."""
         loop, site = self.loop, self.site
         self.always = delayed_wgmma.always(build)
-        self.updates = [update_of(loop, d) for d in site.delayed]
+        shared = any(group.ctas for group in site.groups)
+        self.updates = [update_of(loop, d, shared) for d in site.delayed]
         first = self._first_products(build, live, self.place)
         self.pass_turn(build)
         waited = self._wait_for_first(build, first, self.place, 0)

@@ -5,8 +5,9 @@
 
 In a loop that issues wgmma(p, v, acc) together with the first product of the next iteration, that one has to wait for nothing but p. So the
 operations on the accumulator may stand between the two (`delayed_loop`): the tensor cores have the first product to work on meanwhile. That
-pays for an accumulator much larger than p (heads of 256 with 64 keys a block: 780 -> 812 TFLOP/s on an H200). Others are better updated
-beside the exponentials that make p: each of these takes eight cycles, in which other operations are issued.
+pays for an accumulator much larger than p (heads of 256 with 64 keys a block: 780 -> 812 TFLOP/s on an H200), and where the CTAs of a
+cluster wait for each other's copies (heads of 128: 2,497k cycles for the longest CTA, 2,572k without). Others are better updated beside the
+exponentials that make p: each of these takes eight cycles, in which other operations are issued.
 """
 
 from __future__ import annotations
@@ -68,12 +69,13 @@ class Update:
         return next(v for v in loop.ops[self.ops[0]].operands if v not in made)
 
 
-def update_of(loop: Loop, delayed: Delayed) -> Update | None:
-    """Return what the loop does to the accumulator; None if that is nothing, does not pay, or is more than `Update` can say."""
+def update_of(loop: Loop, delayed: Delayed, shared: bool) -> Update | None:
+    """Return what the loop does to the accumulator; None if that is nothing, does not pay, or is more than `Update` can say. `shared`:
+    whether CTAs copy for each other."""
     issue = loop.ops[delayed.issue]
     carried, value = loop.args[delayed.carried], issue.operands[2]
     left, accumulator = (element_count(layout_of(v.type)) for v in (issue.operands[0], issue.results[0]))
-    if accumulator < _BESIDE_ONE * left:
+    if accumulator < _BESIDE_ONE * left and not shared:
         return None
     ops: list[int] = []
     factors: list[int] = []

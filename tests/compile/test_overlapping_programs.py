@@ -86,12 +86,12 @@ def test_what_is_issued_early():
     ]
 
 
-@pytest.mark.parametrize(("dim", "block", "moved"), [(128, 128, False), (256, 64, True)])
-def test_rescaling(dim, block, moved):
-    """Where the accumulator is larger than what exponentials are taken of, it is rescaled beside the next first product, and only if a
-    maximum of the warp's rows has changed."""
+@pytest.mark.parametrize(("dim", "block", "ctas", "moved"), [(128, 128, 1, False), (256, 64, 1, True), (128, 128, 2, True)])
+def test_rescaling(dim, block, ctas, moved):
+    """Where the accumulator is larger than what exponentials are taken of, or CTAs wait for each other, it is rescaled beside the next
+    first product, and only if a maximum of the warp's rows has changed."""
     types = {**TYPES, "ROWS": "i32", "KEYS": "i32"}
-    text = str(passes_of(attend, types, {"D": dim, "BM": 128, "BN": block}, num_warps=8, num_stages=2)[0])
+    text = str(passes_of(attend, types, {"D": dim, "BM": 128 * ctas, "BN": block}, num_warps=8, num_stages=2, num_ctas=ctas)[0])
     assert ("tilegpu.often_one" in text) == moved
     if moved:
         loop = text[text.index("scf.while") :]
