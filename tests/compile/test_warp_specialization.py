@@ -229,6 +229,46 @@ def test_tile_is_stored_in_pieces(k, seed):
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
 
 
+@tilewright.jit
+def scaled_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, KIND: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    for t in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, STEP, warp_specialize=True):
+        row = t // across * BM
+        col = t % across * BN
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            acc = tl.dot(a.load([row, k * BK]), b.load([col, k * BK]).T, acc)
+        if KIND == "columns":
+            acc = acc + (col + tl.arange(0, BN)).to(tl.float32)[None, :]
+        elif KIND == "number":
+            acc = tl.maximum(acc * 0.5 + acc * t.to(tl.float32), 0.0)
+        c.store([row, col], acc.to(C.dtype.element_ty))
+
+
+@pytest.mark.parametrize("k", [0, 64, 320])
+@pytest.mark.parametrize(("kind", "dtype"), [("columns", np.float16), ("number", np.float16), ("", np.float32)])
+def test_what_is_stored_is_computed_in_pieces_or_not(kind, dtype, k):
+    """The last tile's pieces are computed one by one where that is elementwise and takes no other tensors."""
+    m, n = 256, 256
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (m, k)).astype(np.float16)
+    b = rng.integers(-2, 3, (n, k)).astype(np.float16)
+    c = np.full((m, n), 7, dtype)
+    width = 128 if dtype == np.float32 else 256
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 1, "KIND": kind}
+    types = HALF | ({"C": "*fp32"} if dtype == np.float32 else {})
+    run_kernel(scaled_gemm, (1,), {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}, constants, types, num_warps=8, num_stages=4)
+    expected = a.astype(np.float32) @ b.astype(np.float32).T
+    if kind == "columns":
+        expected += np.arange(n)
+    elif kind == "number":
+        expected = np.maximum(expected * 0.5 + expected * (np.arange(m) // 128)[:, None], 0)
+    assert np.array_equal(c, expected.astype(dtype))
+
+
 @pytest.mark.parametrize(("width", "stages", "slots", "pieces"), [(256, 3, 4, 4), (256, 4, 4, 4), (128, 4, 6, 1)])
 def test_gemm_is_made_of_roles(width, stages, slots, pieces):
     """The rings fill the shared memory; where a whole tile does not fit beside them, it is stored in pieces."""
