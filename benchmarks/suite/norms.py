@@ -40,7 +40,7 @@ def softmax_backward(device: str, rows: int, n: int) -> Problem:
 
     return problem(
         "softmax_backward",
-        row_configs(n),
+        row_configs(n, held=2),
         lambda cf: (rows,),
         (dx, y, dy, n),
         {"B": block(n)},
@@ -85,7 +85,7 @@ def layernorm_backward(device: str, rows: int, n: int) -> Problem:
 
     return problem(
         "layernorm_backward",
-        row_configs(n),
+        row_configs(n, held=2),
         lambda cf: (PROGRAMS,),
         (dx, part_w, part_b, dy, x, w, mean, rstd, rows, n),
         {"B": block(n)},
@@ -147,7 +147,7 @@ def rmsnorm_backward(device: str, rows: int, n: int) -> Problem:
 
     return problem(
         "rmsnorm_backward",
-        row_configs(n),
+        row_configs(n, held=2),
         lambda cf: (PROGRAMS,),
         (dx, part, dy, x, w, rstd, rows, n),
         {"B": block(n)},
