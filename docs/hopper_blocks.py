@@ -26,7 +26,9 @@ STRUCTURE = (
     (r"WARPGROUP\.DEPBAR\.LE gsb0, 0x0", "wait for all products"),
     (r"WARPGROUP\.DEPBAR\.LE gsb0, 0x1", "wait for all products but the last"),
     (r"(?<!GROUP\.)DEPBAR\.LE SB0", "earlier TMA stores have read their buffers"),
+    (r"BAR\.SYNC\S* 0x0,", "wait until the producer has made the mbarriers"),
     (r"BAR\.SYNC", "named barrier of some warps"),
+    (r"BAR\.ARV 0x0,", "the mbarriers are made"),
     (r"BAR\.ARV", "arrive at a named barrier"),
 )
 #: Work that is counted.
