@@ -47,7 +47,7 @@ def test_attend(programs, keys, warps, seed):
     q, k, v = (rng.standard_normal((n, dim)).astype(np.float16) for n in (rows, max(keys, 1), max(keys, 1)))
     out = np.full((rows, dim), np.nan, np.float32)
     arguments = {"Q": q, "K": k, "V": v, "OUT": out, "ROWS": rows, "KEYS": keys}
-    run_kernel(attend, (programs,), arguments, {"D": dim, "BM": block, "BN": 64}, TYPES, seed=seed, num_warps=warps)
+    run_kernel(attend, (programs,), arguments, {"D": dim, "BM": block, "BN": 64}, TYPES, seed=seed, num_warps=warps, persistent=True)
     if not keys:
         assert not out.any()
         return
@@ -74,7 +74,7 @@ def test_what_is_issued_early():
     """The loop over programs carries the first products' results, waits for the last products with the next first ones in flight, and has a
     twin without products."""
     types = {**TYPES, "ROWS": "i32", "KEYS": "i32"}
-    text = str(passes_of(attend, types, {"D": 64, "BM": 128, "BN": 64}, num_warps=8, num_stages=2)[0])
+    text = str(passes_of(attend, types, {"D": 64, "BM": 128, "BN": 64}, num_warps=8, num_stages=2, persistent=True)[0])
     assert text.count("tile.programs") == 2, "with products and without"
     loop = text[: text.index("tile.programs")].rsplit("scf.for", 1)[1]
     behind = loop[loop.index("tilegpu.turns") :]
@@ -103,6 +103,6 @@ def test_code_of_the_loop():
     constants = {"D": 128, "BM": 128, "BN": 128}
     signature = {name: "constexpr" if name in constants else TYPES.get(name, "i32") for name in attend.arg_names}
     source = ASTSource(attend, signature, constants, {(i,): [["tt.divisibility", 16]] for i in range(6)})
-    kernel = tilewright.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "num_stages": 2})
+    kernel = tilewright.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, "num_stages": 2, "persistent": True})
     assert kernel.n_spills == 0 and not kernel.metadata.ptxas_warnings
     assert kernel.asm["ptx"].count("wgmma.mma_async") == 5 * 8, "first products in three places, the others in two"

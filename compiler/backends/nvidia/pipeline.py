@@ -83,7 +83,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
         ("tilegpu-stage-stores", {"shared_limit": ARCHS[options.capability].max_shared}),
         "tilegpu-early-products",
         "tilegpu-overlap-wgmma",
-        *(["tilegpu-overlap-programs"] if _has_roles(options) else []),
+        *(["tilegpu-overlap-programs"] if _overlaps_programs(options) else []),
         "tilegpu-version-masks",
         "tilegpu-defer-stores",
         *(["tilegpu-stagger-ends"] if _has_roles(options) else []),
@@ -92,6 +92,11 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
         "canonicalize",
         "cse",
     ]
+
+
+def _overlaps_programs(options: NvidiaOptions) -> bool:
+    """Whether the time that ptxas takes for it pays, a fifth of attention's: CTAs of a cluster wait for each other at the end of a program."""
+    return _has_roles(options) and (options.num_ctas > 1 or options.persistent is True)
 
 
 def _room(options: NvidiaOptions) -> dict[str, int]:
