@@ -89,7 +89,7 @@ def passes() -> str:
     from tilewright.compiler.backends.nvidia import pipeline
     from tilewright.compiler.passes import registry
 
-    options = make_backend(GPUTarget("cuda", 90, 32)).parse_options({})
+    options = make_backend(GPUTarget("cuda", 90, 32)).parse_options({"persistent": True})  # with all passes
     lines = ["| stage | pass | what it does |", "|---|---|---|"]
     for stage in ("ttir", "ttgir", "llir"):
         for entry in getattr(pipeline, stage)(options):

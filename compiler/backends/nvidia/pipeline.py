@@ -95,7 +95,7 @@ def expanded(options: NvidiaOptions) -> list[Entry]:
 
 
 def _overlaps_programs(options: NvidiaOptions) -> bool:
-    """Whether the time that ptxas takes for it pays, a fifth of attention's: CTAs of a cluster wait for each other at the end of a program."""
+    """Whether it is worth a fifth more of ptxas's time (attention's): CTAs of a cluster wait for each other where a program ends."""
     return _has_roles(options) and (options.num_ctas > 1 or options.persistent is True)
 
 
