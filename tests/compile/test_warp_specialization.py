@@ -17,7 +17,8 @@ from tilewright.backends.compiler import GPUTarget
 
 
 @tilewright.jit
-def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, WS: tl.constexpr):
+def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, WS: tl.constexpr, KIND: tl.constexpr):
+    """C = A B^T, to which KIND "columns" adds the number of the column; "number" halves what is above zero, and leaves no less."""
     across = tl.cdiv(N, BN)
     a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
     b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
@@ -28,6 +29,10 @@ def gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
         acc = tl.zeros((BM, BN), dtype=tl.float32)
         for k in range(tl.cdiv(K, BK)):
             acc = tl.dot(a.load([row, k * BK]), b.load([col, k * BK]).T, acc)
+        if KIND == "columns":
+            acc = acc + tl.arange(0, BN).to(tl.float32)[None, :]
+        elif KIND == "number":
+            acc = tl.maximum(acc * 0.5, 0.0)
         c.store([row, col], acc.to(C.dtype.element_ty))
 
 
@@ -88,7 +93,7 @@ def test_gemm(warps, stages, k, seed):
     b = rng.integers(-4, 5, (n, k)).astype(np.float16)
     c = np.full((m, n), 7, np.float16)
     arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}
-    constants = {"BM": 128 if warps == 8 else 64, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
+    constants = {"BM": 128 if warps == 8 else 64, "BN": 64, "BK": 64, "STEP": 2, "WS": True, "KIND": ""}
     run_kernel(gemm, (2,), arguments, constants, HALF, seed=seed, num_warps=warps, num_stages=stages)
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
 
@@ -225,28 +230,9 @@ def test_tile_is_stored_in_pieces(k, seed):
     b = rng.integers(-4, 5, (n, k)).astype(np.float16)
     c = np.full((m, n), 7, np.float16)
     arguments = {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}
-    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 1, "WS": True}
+    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 1, "WS": True, "KIND": ""}
     run_kernel(gemm, (1,), arguments, constants, HALF, seed=seed, num_warps=8, num_stages=4)
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
-
-
-@tilewright.jit
-def scaled_gemm(A, B, C, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, KIND: tl.constexpr):
-    across = tl.cdiv(N, BN)
-    a = tl.make_tensor_descriptor(A, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
-    b = tl.make_tensor_descriptor(B, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
-    c = tl.make_tensor_descriptor(C, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
-    for t in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, STEP, warp_specialize=True):
-        row = t // across * BM
-        col = t % across * BN
-        acc = tl.zeros((BM, BN), dtype=tl.float32)
-        for k in range(tl.cdiv(K, BK)):
-            acc = tl.dot(a.load([row, k * BK]), b.load([col, k * BK]).T, acc)
-        if KIND == "columns":
-            acc = acc + tl.arange(0, BN).to(tl.float32)[None, :]
-        elif KIND == "number":
-            acc = tl.maximum(acc * 0.5, 0.0)
-        c.store([row, col], acc.to(C.dtype.element_ty))
 
 
 @pytest.mark.parametrize("k", [0, 64, 320])
@@ -259,9 +245,9 @@ def test_what_is_stored_is_computed_in_pieces_or_not(kind, dtype, k):
     b = rng.integers(-2, 3, (n, k)).astype(np.float16)
     c = np.full((m, n), 7, dtype)
     width = 128 if dtype == np.float32 else 256
-    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 1, "KIND": kind}
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 1, "WS": True, "KIND": kind}
     types = HALF | ({"C": "*fp32"} if dtype == np.float32 else {})
-    run_kernel(scaled_gemm, (1,), {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}, constants, types, num_warps=8, num_stages=4)
+    run_kernel(gemm, (1,), {"A": a, "B": b, "C": c, "M": m, "N": n, "K": k}, constants, types, num_warps=8, num_stages=4)
     expected = a.astype(np.float32) @ b.astype(np.float32).T
     if kind == "columns":
         expected += np.arange(n)
@@ -272,8 +258,8 @@ def test_what_is_stored_is_computed_in_pieces_or_not(kind, dtype, k):
 
 def test_pieces_are_computed_beside_their_stores():
     """Conversions stand between the stores of the last tile; those of other tiles all stand together."""
-    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "KIND": "number"}
-    kernel, ptx = compiled(scaled_gemm, HALF, constants, num_warps=8, num_stages=4)
+    constants = {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True, "KIND": "number"}
+    kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=4)
     assert_specialized(kernel, ptx)
     steps = re.findall(r"cvt\.rn\.f16x2|stmatrix", ptx)
     runs = [len(list(group)) for name, group in itertools.groupby(steps) if name.startswith("cvt")]
@@ -283,7 +269,7 @@ def test_pieces_are_computed_beside_their_stores():
 @pytest.mark.parametrize(("width", "stages", "slots", "pieces"), [(256, 3, 4, 4), (256, 4, 4, 4), (128, 4, 6, 1)])
 def test_gemm_is_made_of_roles(width, stages, slots, pieces):
     """The rings fill the shared memory; where a whole tile does not fit beside them, it is stored in pieces."""
-    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 132, "WS": True}
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 132, "WS": True, "KIND": ""}
     kernel, ptx = compiled(gemm, HALF, constants, num_warps=8, num_stages=stages)
     assert_specialized(kernel, ptx)
     assert len(re.findall(r"mbarrier\.init\.shared::cta\.b64 \[%r\d+\+\d+\], 2;", ptx)) == slots
@@ -301,14 +287,14 @@ def test_gemm_is_made_of_roles(width, stages, slots, pieces):
 
 def test_one_warpgroup_ends_alone():
     """No other warpgroup could compute while it stores."""
-    _, ptx = compiled(gemm, HALF, {"BM": 64, "BN": 256, "BK": 64, "STEP": 132, "WS": True}, num_warps=4, num_stages=3)
+    _, ptx = compiled(gemm, HALF, {"BM": 64, "BN": 256, "BK": 64, "STEP": 132, "WS": True, "KIND": ""}, num_warps=4, num_stages=3)
     assert "setmaxnreg" in ptx or ".reqntid 256" in ptx
     assert "barrier.sync.aligned %r" not in ptx and "barrier.arrive.aligned %r" not in ptx
 
 
 def test_producer_starts_alone():
     """It makes the mbarriers and goes on to its loads. The consumers have their registers when they meet there, so they start together."""
-    _, ptx = compiled(gemm, HALF, {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True}, num_warps=8, num_stages=3)
+    _, ptx = compiled(gemm, HALF, {"BM": 128, "BN": 256, "BK": 64, "STEP": 132, "WS": True, "KIND": ""}, num_warps=8, num_stages=3)
     steps = (
         r"mbarrier\.init",
         r"barrier\.\w+\.aligned",
@@ -376,7 +362,7 @@ def loop_of(ptx: str) -> str:
 
 @pytest.mark.parametrize("options", [{"num_warps": 2}, {"num_warps": 8, "arch": 120}, {"num_warps": 8, "maxnreg": 128}])
 def test_kernels_without_roles(options):
-    constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": True}
+    constants = {"BM": 128, "BN": 64, "BK": 64, "STEP": 2, "WS": True, "KIND": ""}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, **options)
     assert "warp_specialize" not in str(module).replace("tile.warp_specialize", "")
 
@@ -418,6 +404,6 @@ def test_producers_load_nothing_that_others_may_have_to_store_first(guard, roles
 )
 def test_roles_are_chosen(asked, width, warps, roles):
     """By the registers that products fill, where the user says nothing."""
-    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 2, "WS": asked}
+    constants = {"BM": 128, "BN": width, "BK": 64, "STEP": 2, "WS": asked, "KIND": ""}
     module, _ = passes_of(gemm, {**HALF, **dict.fromkeys("MNK", "i32")}, constants, num_warps=warps)
     assert ("tilegpu.warp_specialize(" in str(module)) == roles
