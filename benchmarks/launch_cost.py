@@ -18,7 +18,8 @@ import torch
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime.drivers import libcuda
-from tilewright.runtime.launch import address, block_bytes, format_of, make_frame, packing
+from tilewright.runtime.frames import address, block_bytes, make_frame, packing
+from tilewright.runtime.launch import format_of
 
 
 @triton.jit

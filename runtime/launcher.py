@@ -33,10 +33,10 @@ from tilewright import knobs
 from tilewright.compiler.frontend.function import KernelFunction
 
 from .argument_code import ArgumentCode
-from .launch import Packing, address, attributes_of, block_bytes, loop_programs, make_frame, packing
+from .frames import Packing, address, attributes_of, block_bytes, make_frame, packing
 from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 
-#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, `loop_programs` for one that does that, its
+#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, its `ProgramLoop` if it is one, its
 #: tensor maps). In a table, the last one of a kernel with tensor maps is a function that gives the entry for the values.
 Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Any, Any]
 
@@ -222,8 +222,7 @@ class FastLauncher:
         count = len(maps.descriptors) if maps is not None else 0
         make = partial(make_frame, self.layout, passed, attributes_of(metadata), count, run.axes, run.queue)
         block = block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        loop = partial(loop_programs, self.layout, run.limit, metadata.num_ctas, run.alike, run.counter) if run.limit else None
-        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, loop, None
+        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, run.loop(self.layout), None
 
 
 class _Variants(dict):

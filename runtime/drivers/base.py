@@ -59,7 +59,7 @@ class GPUDriver(DriverBase):
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
         """Load a binary: (module, function, n_regs, n_spills, n_max_threads). `shared` is bytes of dynamic shared memory."""
 
-    def program_counter(self, stream: int) -> int:
-        """The address of a 32-bit word on the device that is zero between the launches of a stream, which run one after the other; 0 if a
-        launch may run beside others that would be given the same."""
-        return 0
+    def program_counters(self) -> Callable[[int], int]:
+        """A function that gives, for a stream of the current context, the address of a 32-bit word on the device that is zero between the
+        launches of the stream, which run one after the other; 0 if a launch may run beside others that would be given the same."""
+        return lambda stream: 0

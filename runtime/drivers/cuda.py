@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from ctypes import c_void_p
 from functools import lru_cache
 from typing import Any
@@ -176,9 +177,9 @@ class CudaDriver(GPUDriver):
         each = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.function, threads, kernel.metadata.shared)
         return max(1, each) * _attribute("MULTIPROCESSOR_COUNT", device)
 
-    def program_counter(self, stream: int) -> int:
+    def program_counters(self) -> Callable[[int], int]:
         """See `GPUDriver`. A launch that is captured has none: graphs may run at any time, more than one of them."""
-        return counters.of(stream)
+        return counters.of_context()
 
     def is_accessible(self, pointer: int) -> bool:
         """Whether a kernel may use an address that is not known to be a GPU's: that of pinned or managed memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -77,8 +77,8 @@ class FakeDriver(GPUDriver):
     def resident_programs(self, kernel: CompiledKernel) -> int:
         return 264
 
-    def program_counter(self, stream: int) -> int:
-        return 64 * stream
+    def program_counters(self) -> Callable[[int], int]:
+        return lambda stream: 64 * stream
 
     def launcher_cls(self, kernel: CompiledKernel) -> GenericLauncher:
         self.kernels[kernel.function] = kernel

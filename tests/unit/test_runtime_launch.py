@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.runtime.drivers.libcuda import LaunchConfig
-from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of, loop_programs, make_frame, packing
+from tilewright.runtime.frames import make_frame, packing
+from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of
+from tilewright.runtime.program_loop import program_loop
 
 VALUES = {"?": True, "e": 1.5, "f": 2.5, "d": -3.5}
 
@@ -46,7 +48,7 @@ def test_launch_config_is_that_of_the_driver():
 def test_loops_over_programs_take_what_runs_at_a_time():
     layout = packing(["i"])
     memory, _, _ = make_frame(layout, [0], [], axes=(0, 1, 2))
-    config = LaunchConfig.from_buffer(memory, layout.config)
+    config, even = LaunchConfig.from_buffer(memory, layout.config), program_loop(layout, 264, 2, True, None)
     for grid, ctas in (
         ((66, 4, 3), 264),
         ((265, 1, 1), 133),
@@ -54,13 +56,14 @@ def test_loops_over_programs_take_what_runs_at_a_time():
         ((5, 1, 1), 5),
         ((0, 1, 1), 0),
         ((2**31 - 3000, 1, 1), 264),
+        ((66, 4, 3), 264),  # again
     ):
-        loop_programs(layout, 264, 1, False, None, memory, *grid)
+        program_loop(layout, 264, 1, False, None)(memory, *grid)
         assert list(config.grid) == [min(grid[0] * grid[1] * grid[2], 264), 1, 1]
-        loop_programs(layout, 264, 2, True, None, memory, *grid)
+        even(memory, *grid)
         assert list(config.grid) == [2 * ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
     with pytest.raises(ValueError, match="2147483647 x 1 x 1 programs .* persistent=False"):
-        loop_programs(layout, 264, 2, True, None, memory, 2**31 - 1, 1, 1)
+        even(memory, 2**31 - 1, 1, 1)
 
 
 def test_a_queue_has_the_counter_of_the_stream():
@@ -68,11 +71,13 @@ def test_a_queue_has_the_counter_of_the_stream():
     memory, _, pointers = make_frame(layout, [0], [], axes=(0, 2), queue=True)
     table = (ctypes.c_void_p * 4).from_address(ctypes.addressof(pointers._obj))
     struct.pack_into(layout.format, memory, 0, 7, 9, 1, 1, bytes(16), 1 << 40)
-    loop_programs(layout, 4, 1, True, lambda stream: stream + 64, memory, 9, 1, 1)
+    words = iter([(1 << 40) + 64, 0])
+    loop = program_loop(layout, 4, 1, True, lambda stream: next(words) if stream == 1 << 40 else -1)
+    loop(memory, 9, 1, 1)
     assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [4, 1, 1], "who is faster takes more"
-    words = [struct.unpack(f"<{code}", ctypes.string_at(at, struct.calcsize(code)))[0] for code, at in zip("iIIQ", table)]
-    assert words == [7, 9, 1, (1 << 40) + 64]
-    loop_programs(layout, 4, 1, True, lambda stream: 0, memory, 9, 1, 1)
+    passed = [struct.unpack(f"<{code}", ctypes.string_at(at, struct.calcsize(code)))[0] for code, at in zip("iIIQ", table)]
+    assert passed == [7, 9, 1, (1 << 40) + 64]
+    loop(memory, 9, 1, 1)
     assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [3, 1, 1]
     assert struct.unpack("<Q", ctypes.string_at(table[3], 8)) == (0,), "a launch forgets the counter of the one before"
 
