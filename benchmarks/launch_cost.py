@@ -19,6 +19,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime.drivers import libcuda
 from tilewright.runtime.frames import address, block_bytes, make_frame, packing
+from tilewright.runtime.grids import Grids
 from tilewright.runtime.launch import format_of
 
 
@@ -56,7 +57,8 @@ def driver_calls(kernel: triton.compiler.CompiledKernel, values: list[int]) -> d
     memory, config, pointers = make_frame(layout, range(len(formats)), [])
     metadata = kernel.metadata
     stream = torch.cuda.current_stream().cuda_stream
-    struct.pack_into(layout.format, memory, 0, *values, 1, 1, 1, block_bytes(metadata.num_warps, 32, metadata.shared), stream)
+    grids = Grids(1, block_bytes(metadata.num_warps, 32, metadata.shared))
+    struct.pack_into(layout.format, memory, 0, *values, grids[1, 1, 1], stream)
     function = address(kernel.function)
     size = ctypes.c_size_t(layout.offsets[-1] + struct.calcsize(formats[-1]))
     base = ctypes.addressof((ctypes.c_char * len(memory)).from_buffer(memory))

@@ -25,7 +25,7 @@ def address(at: int) -> Any:
 
 
 class Packing(NamedTuple):
-    """Where things lie in a frame. `format` packs the values, which lie at `offsets`, grid, block and stream in one call."""
+    """Where things lie in a frame. `format` packs the values, which lie at `offsets`, what `Grids` gives for the grid, and the stream."""
 
     format: str
     offsets: tuple[int, ...]
@@ -49,9 +49,8 @@ def packing(formats: Sequence[str]) -> Packing:
     pad = -at % 8
     queue = at + pad
     config = queue + 24
-    # queue (8 bytes), padding, grid that was asked for (3 x u32); grid, block and dynamic shared memory (16 bytes given as they are),
-    # padding, stream
-    layout = f"{text}{pad + 24}x3I16s4xQ"
+    # queue (8 bytes), padding; both grids, block and dynamic shared memory; padding, stream
+    layout = f"{text}{pad + 12}x40s4xQ"
     return Packing(layout, tuple(offsets), queue, config - 12, config, config + libcuda.LaunchConfig.stream.offset)
 
 
@@ -82,8 +81,8 @@ def make_frame(
     queue: bool = False,
 ) -> Frame:
     """A frame whose kernel takes the values number `passed` of the layout, in that order, `maps` tensor maps, for which there is room at
-    its end, the sizes of the grid along `axes`, and with `queue` the address of a counter (see `program_loop`): (memory, config, pointers
-    to the values)."""
+    its end, the sizes of the grid along `axes`, and with `queue` the address of a counter (see `grids`): (memory, config, pointers to the
+    values)."""
     attribute_size = ctypes.sizeof(libcuda.LaunchAttribute)
     pointers_at = layout.config + ctypes.sizeof(libcuda.LaunchConfig)
     attributes_at = pointers_at + 8 * max(len(passed) + maps + len(axes) + queue, 1)

@@ -13,7 +13,7 @@ from tilewright.compiler import CompiledKernel, compile
 from .allocator import Buffer, NullAllocator, get_allocator
 from .arrays import is_array, on_gpu, pointer_and_code
 from .frames import Frame, Packing, address, attributes_of, block_bytes, make_frame, packing
-from .program_loop import ProgramLoop, program_loop
+from .grids import Grids, Queue, grids_and_queue
 from .tensor_maps import TENSOR_MAP_BYTES, TensorMapError, TensorMaps
 
 #: type of the signature -> format of `struct`; bf16 is packed as its bits.
@@ -126,7 +126,7 @@ class GenericLauncher:
         self.num_ctas = metadata.num_ctas
         self.block = block_bytes(metadata.num_warps, getattr(metadata, "warp_size", 32), metadata.shared)
         self.attributes = attributes_of(metadata)
-        self.layouts: dict[tuple, tuple[Packing, list[Frame], ProgramLoop | None]] = {}
+        self.layouts: dict[tuple, tuple[Packing, list[Frame], Grids, Queue | None]] = {}
         self.descriptors = getattr(metadata, "tma_descriptors", ())
         self.scratch_bytes = getattr(metadata, "global_scratch_size", 0) * metadata.num_ctas
         self.scratch_alignment = getattr(metadata, "global_scratch_align", 1)
@@ -181,8 +181,8 @@ class GenericLauncher:
             formats, values = (*formats, "Q"), [*values, scratch.data_ptr()]
         if formats not in self.layouts:
             layout = packing(formats)
-            self.layouts[formats] = (layout, [], self.loop(layout))
-        layout, frames, loop = self.layouts[formats]
+            self.layouts[formats] = (layout, [], *grids_and_queue(self, layout))
+        layout, frames, grids, queue = self.layouts[formats]
         try:
             frame = frames.pop()
         except IndexError:
@@ -191,19 +191,15 @@ class GenericLauncher:
         if maps:
             memory[-TENSOR_MAP_BYTES * len(maps) :] = b"".join(maps)
         try:
-            struct.pack_into(layout.format, memory, 0, *values, grid[0] * self.num_ctas, grid[1], grid[2], self.block, stream)
-            if loop is not None:
-                loop(memory, *grid)
+            struct.pack_into(layout.format, memory, 0, *values, grids[grid], stream)
         except struct.error:
             raise ValueError(f"grid of {self.name} must be up to three integers from 0 to 2^32 - 1, not {grid}") from None
+        if queue is not None:
+            queue(memory, grid)
         status = self.launch_function(config, self.function, pointers, None)
         if status:
             self.driver.launch_failed(status, self.kernel, frame, grid, self.function)
         frames.append(frame)
-
-    def loop(self, layout: Packing) -> ProgramLoop | None:
-        """What makes a packed launch one of a loop over programs, if the kernel is one."""
-        return program_loop(layout, self.limit, self.num_ctas, self.alike, self.counter) if self.limit else None
 
     def _scratch(self, grid: tuple[int, int, int], stream: int) -> Buffer:
         """Memory for the tensor maps that the kernel makes, from the allocator that is set, else torch's."""

@@ -10,12 +10,12 @@ Whatever it was not made for (another class, a hook, an integer that does not fi
         if type(n) is int and type(B) is int and not (enter_hooks or ...):
             p0 = x.data_ptr()
             ...
-            pool, block, ctas, function, make, kernel, loop, maps = (
+            pool, grids, function, make, kernel, queue, maps = (
                 first
                 if not (p0 | p1 | p2 | n) & 15 and x.dtype is float32 and x.get_device() == 0 and ... and B == 1024 and num_warps == 8
                 else table[x.dtype, x.get_device(), not p0 & 15, ..., None if n == 1 else not n & 15, B, num_warps, ...]
             )
-            pack(memory, 0, p0, p1, p2, n, grid_x * ctas, grid_y, grid_z, block, stream(0))
+            pack(memory, 0, p0, p1, p2, n, grids[_grid], stream(0))
             launch(config, function, pointers, None)
             return kernel
         return miss(_grid, {"x": x, ...}, {"num_warps": num_warps, ...})
@@ -33,12 +33,13 @@ from tilewright import knobs
 from tilewright.compiler.frontend.function import KernelFunction
 
 from .argument_code import ArgumentCode
-from .frames import Packing, address, attributes_of, block_bytes, make_frame, packing
+from .frames import Packing, address, attributes_of, make_frame, packing
+from .grids import Grids, Queue, grids_and_queue
 from .tensor_maps import MAX_CACHED, TensorMapError, TensorMaps
 
-#: (free frames, bytes of the block, CTAs of a cluster, function, maker of a frame, kernel, its `ProgramLoop` if it is one, its
-#: tensor maps). In a table, the last one of a kernel with tensor maps is a function that gives the entry for the values.
-Entry = tuple[list, bytes, int, Any, Callable[[], tuple], Any, Any, Any]
+#: (free frames, grids, function, maker of a frame, kernel, its `Queue` if it has one, its tensor maps). In a table, the last one of a
+#: kernel with tensor maps is a function that gives the entry for the values.
+Entry = tuple[list, Grids, Any, Callable[[], tuple], Any, Queue | None, Any]
 
 #: Options that a kernel may have parameters of the name of.
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -148,30 +149,21 @@ class FastLauncher:
             "    try:",
             *(f"        {line}" for line in self.code.reads),
             *(f"        {line}" for line in current),
-            "        _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_loop, _tw_maps = (",
+            "        _tw_pool, _tw_grids, _tw_function, _tw_make, _tw_kernel, _tw_queue, _tw_maps = (",
             f"            _tw_first if {' and '.join(same)} else _tw_table[({key})]",
             "        )",
             "        if _tw_maps is not None:",
-            f"            _tw_pool, _tw_block, _tw_ctas, _tw_function, _tw_make, _tw_kernel, _tw_loop, _tw_maps = _tw_maps({values})",
+            f"            _tw_pool, _tw_grids, _tw_function, _tw_make, _tw_kernel, _tw_queue, _tw_maps = _tw_maps({values})",
             "        if _tw_type(_tw_grid) is not _tw_tuple:",
-            f"            _tw_grid = _tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_tuple(_tw_grid)",
-            "        _tw_n = _tw_len(_tw_grid)",
-            "        if _tw_n == 1:",
-            "            _tw_x, = _tw_grid",
-            "            _tw_y = _tw_z = 1",
-            "        elif _tw_n == 2:",
-            "            _tw_x, _tw_y = _tw_grid",
-            "            _tw_z = 1",
-            "        else:",
-            "            _tw_x, _tw_y, _tw_z = _tw_grid",
+            f"            _tw_grid = _tw_tuple(_tw_grid({{{mapping}}}) if _tw_callable(_tw_grid) else _tw_grid)",
             "        try:",
             "            _tw_frame = _tw_pool.pop()",
             "        except IndexError:",
             "            _tw_frame = _tw_make()",
             "        _tw_memory, _tw_config, _tw_pointers = _tw_frame",
-            f"        _tw_pack(_tw_memory, 0, {values}_tw_x * _tw_ctas, _tw_y, _tw_z, _tw_block, {stream})",
-            "        if _tw_loop is not None:",
-            "            _tw_loop(_tw_memory, _tw_x, _tw_y, _tw_z)",
+            f"        _tw_pack(_tw_memory, 0, {values}_tw_grids[_tw_grid], {stream})",
+            "        if _tw_queue is not None:",
+            "            _tw_queue(_tw_memory, _tw_grid)",
             "        if _tw_maps is not None:",
             "            _tw_memory[-_tw_len(_tw_maps):] = _tw_maps",
             "    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, _tw_error):",
@@ -179,7 +171,7 @@ class FastLauncher:
             "    else:",
             "        _tw_status = _tw_launch_ex(_tw_config, _tw_function, _tw_pointers, None)",
             "        if _tw_status:",
-            "            _tw_status = _tw_failed(_tw_status, _tw_kernel, _tw_frame, (_tw_x, _tw_y, _tw_z), _tw_function)",
+            "            _tw_status = _tw_failed(_tw_status, _tw_kernel, _tw_frame, _tw_grid, _tw_function)",
             "        _tw_pool.append(_tw_frame)",
             "        return _tw_kernel",
         ]
@@ -221,8 +213,8 @@ class FastLauncher:
         metadata, run, maps = kernel.metadata, kernel.run, kernel.run.maps
         count = len(maps.descriptors) if maps is not None else 0
         make = partial(make_frame, self.layout, passed, attributes_of(metadata), count, run.axes, run.queue)
-        block = block_bytes(metadata.num_warps, metadata.warp_size, metadata.shared)
-        return [], block, metadata.num_ctas, address(kernel.function), make, kernel, run.loop(self.layout), None
+        grids, queue = grids_and_queue(run, self.layout)
+        return [], grids, address(kernel.function), make, kernel, queue, None
 
 
 class _Variants(dict):

@@ -61,7 +61,7 @@ def test_launches_are_generated_for_the_fastest_configuration(gpu):
     (launcher,) = kernel.fn._launchers.values()
     assert launcher.first[0] in launcher.tables[0] and len(launcher.tables[0]) == 1
     launch(kernel)
-    assert launcher.scope["_tw_first"][5] is gpu.launches[-1]["kernel"]
+    assert launcher.scope["_tw_first"][4] is gpu.launches[-1]["kernel"]
 
 
 def test_one_configuration_is_not_measured(gpu):

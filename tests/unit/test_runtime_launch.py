@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from tilewright.runtime.drivers.libcuda import LaunchConfig
 from tilewright.runtime.frames import make_frame, packing
+from tilewright.runtime.grids import Grids, grids_and_queue
 from tilewright.runtime.launch import FORMATS, bf16_bits, convert, flatten, format_of
-from tilewright.runtime.program_loop import program_loop
 
+BLOCK = struct.pack("<4I", 128, 1, 1, 4096)
 VALUES = {"?": True, "e": 1.5, "f": 2.5, "d": -3.5}
 
 
@@ -28,14 +30,15 @@ def test_values_lie_where_the_pointers_say(codes):
     passed = list(range(len(codes)))[::2]
     memory, config, pointers = make_frame(layout, passed, [(4, (2, 1, 1)), (6, (1,))])
     values = [value_of(code) for code in codes]
-    struct.pack_into(layout.format, memory, 0, *values, 5, 6, 7, struct.pack("<4I", 128, 1, 1, 4096), 1 << 40)
+    struct.pack_into(layout.format, memory, 0, *values, Grids(2, BLOCK)[5, 6, 7], 1 << 40)
     table = (ctypes.c_void_p * max(len(passed), 1)).from_address(ctypes.addressof(pointers._obj))
     for address, number in zip(table, passed):
         code = codes[number]
         assert address % struct.calcsize("<" + code) == 0 or layout.offsets[number] % struct.calcsize("<" + code) == 0
         assert struct.unpack("<" + code, ctypes.string_at(address, struct.calcsize("<" + code)))[0] == values[number]
     c = LaunchConfig.from_address(ctypes.addressof(config._obj))
-    assert (tuple(c.grid), tuple(c.block), c.shared, c.stream, c.count) == ((5, 6, 7), (128, 1, 1), 4096, 1 << 40, 2)
+    assert (tuple(c.grid), tuple(c.block), c.shared, c.stream, c.count) == ((10, 6, 7), (128, 1, 1), 4096, 1 << 40, 2)
+    assert struct.unpack_from("<3I", memory, layout.grid) == (5, 6, 7)
     assert ctypes.addressof(config._obj) % 8 == ctypes.addressof((ctypes.c_char * 1).from_buffer(memory)) % 8
     assert struct.unpack("<i4x3I", ctypes.string_at(c.attributes, 20)) == (4, 2, 1, 1)
 
@@ -45,10 +48,31 @@ def test_launch_config_is_that_of_the_driver():
     assert LaunchConfig.stream.offset == 32 and LaunchConfig.attributes.offset == 40 and LaunchConfig.count.offset == 48
 
 
+def grid_of(packed: bytes) -> tuple[list[int], list[int]]:
+    """The grid that was asked for, and the one that is launched."""
+    words = struct.unpack("<6I", packed[:24])
+    assert packed[24:] == BLOCK
+    return [*words[:3]], [*words[3:]]
+
+
+def test_grids():
+    grids = Grids(2, BLOCK)
+    for grid in ((5,), (5, 6), (5, 6, 7), (0, 1), (5,), (2**30, 1, 1)):
+        x, y, z = (*grid, 1, 1)[:3]
+        assert grid_of(grids[grid]) == ([x, y, z], [2 * x, y, z])
+    for wrong in ((), (1, 1, 1, 1)):
+        with pytest.raises(KeyError):
+            grids[wrong]
+    for wrong in ((-1,), (2.5,), (1, None), (2**32, 1, 1)):
+        for kind in (grids, Grids(1, BLOCK, limit=4, alike=True)):
+            with pytest.raises((struct.error, TypeError, ValueError)):
+                kind[wrong]
+    for x in range(5000):
+        assert grids[x,] and len(grids) <= 1024
+
+
 def test_loops_over_programs_take_what_runs_at_a_time():
-    layout = packing(["i"])
-    memory, _, _ = make_frame(layout, [0], [], axes=(0, 1, 2))
-    config, even = LaunchConfig.from_buffer(memory, layout.config), program_loop(layout, 264, 2, True, None)
+    every, even = Grids(1, BLOCK, limit=264), Grids(2, BLOCK, limit=264, alike=True)
     for grid, ctas in (
         ((66, 4, 3), 264),
         ((265, 1, 1), 133),
@@ -56,30 +80,31 @@ def test_loops_over_programs_take_what_runs_at_a_time():
         ((5, 1, 1), 5),
         ((0, 1, 1), 0),
         ((2**31 - 3000, 1, 1), 264),
-        ((66, 4, 3), 264),  # again
     ):
-        program_loop(layout, 264, 1, False, None)(memory, *grid)
-        assert list(config.grid) == [min(grid[0] * grid[1] * grid[2], 264), 1, 1]
-        even(memory, *grid)
-        assert list(config.grid) == [2 * ctas, 1, 1] and struct.unpack_from("<3I", memory, layout.grid) == grid
+        assert grid_of(every[grid]) == ([*grid], [min(grid[0] * grid[1] * grid[2], 264), 1, 1])
+        assert grid_of(even[grid]) == ([*grid], [2 * ctas, 1, 1])
     with pytest.raises(ValueError, match="2147483647 x 1 x 1 programs .* persistent=False"):
-        even(memory, 2**31 - 1, 1, 1)
+        even[2**31 - 1,]
 
 
 def test_a_queue_has_the_counter_of_the_stream():
     layout = packing(["i"])
     memory, _, pointers = make_frame(layout, [0], [], axes=(0, 2), queue=True)
     table = (ctypes.c_void_p * 4).from_address(ctypes.addressof(pointers._obj))
-    struct.pack_into(layout.format, memory, 0, 7, 9, 1, 1, bytes(16), 1 << 40)
     words = iter([(1 << 40) + 64, 0])
-    loop = program_loop(layout, 4, 1, True, lambda stream: next(words) if stream == 1 << 40 else -1)
-    loop(memory, 9, 1, 1)
-    assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [4, 1, 1], "who is faster takes more"
-    passed = [struct.unpack(f"<{code}", ctypes.string_at(at, struct.calcsize(code)))[0] for code, at in zip("iIIQ", table)]
-    assert passed == [7, 9, 1, (1 << 40) + 64]
-    loop(memory, 9, 1, 1)
-    assert list(LaunchConfig.from_buffer(memory, layout.config).grid) == [3, 1, 1]
-    assert struct.unpack("<Q", ctypes.string_at(table[3], 8)) == (0,), "a launch forgets the counter of the one before"
+    run = SimpleNamespace(counter=lambda stream: next(words) if stream == 1 << 40 else -1, num_ctas=1, block=BLOCK, limit=4, alike=True)
+    grids, queue = grids_and_queue(run, layout)
+
+    def launch() -> tuple[list[int], list[int]]:
+        struct.pack_into(layout.format, memory, 0, 7, grids[9,], 1 << 40)
+        queue(memory, (9,))
+        passed = [struct.unpack(f"<{code}", ctypes.string_at(at, struct.calcsize(code)))[0] for code, at in zip("iIIQ", table)]
+        return passed, list(LaunchConfig.from_buffer(memory, layout.config).grid)
+
+    assert launch() == ([7, 9, 1, (1 << 40) + 64], [4, 1, 1]), "who is faster takes more"
+    assert launch() == ([7, 9, 1, 0], [3, 1, 1]), "a launch forgets the counter of the one before"
+    run.counter = None
+    assert grids_and_queue(run, layout)[1] is None
 
 
 @pytest.mark.parametrize(
