@@ -28,7 +28,11 @@ _LEAD = 200_000
 _TRIALS = {"TFLOP/s": 3, "GB/s": 9}
 #: A hot card slows down until all kernels are as fast as its power allows. What computes is therefore timed in bursts of some milliseconds,
 #: each after an idle time in seconds; what moves bytes needs no rest. (rest, bursts, milliseconds of a burst)
-_COMPUTE, _MEMORY = (0.1, 3, 12.0), (0.0, 4, 10.0)
+Protocol = tuple[float, int, float]
+_PROTOCOLS: dict[str, Protocol] = {"TFLOP/s": (0.1, 3, 12.0), "GB/s": (0.0, 4, 10.0)}
+#: The configurations within this factor of the fastest, so many at most, are compared once more, in turns: a trial is off by some percent.
+_CLOSE, _FINALISTS = 1.05, 3
+_FINALS: dict[str, Protocol] = {"TFLOP/s": (0.05, 2, 4.0), "GB/s": (0.0, 3, 3.0)}
 _LEAST, _MOST = 3, 60
 
 
@@ -62,9 +66,9 @@ class Timer:
         torch.cuda.synchronize()
         return statistics.median(begin.elapsed_time(end) for begin, end in events)
 
-    def compare(self, calls: list[Call], computes: bool) -> list[float]:
+    def compare(self, calls: list[Call], protocol: Protocol) -> list[float]:
         """Median milliseconds of each, over bursts taken in turns."""
-        rest, bursts, budget = _COMPUTE if computes else _MEMORY
+        rest, bursts, budget = protocol
         estimates = [self.burst(call, 2) for call in calls]
         medians: list[list[float]] = [[] for _ in calls]
         for _ in range(bursts):
@@ -133,7 +137,7 @@ class Measurement:
         if not contenders:
             return []
         self.announce("comparison")
-        return self.timer.compare([c.call for c in contenders], self.problem.unit == "TFLOP/s")
+        return self.timer.compare([c.call for c in contenders], _PROTOCOLS[self.problem.unit])
 
     def _attempt(self, what: str, call: Call) -> bool:
         """Whether a call works; why not becomes a note. Errors of CUDA leave the process useless and are raised."""
@@ -161,13 +165,24 @@ class Measurement:
             results = [found for cf in stage.configs if (found := self._config(f"{name} {label(cf)}", stage, cf, implementation))]
             if not results:
                 return None
-            _, best, error = min(results, key=lambda r: r[0])
+            best, error = self._fastest(results, stage, implementation)
             steps += stage.steps(best)
             chosen.append(label(best))
             errors.append(error)
             self._compute(stage, best, implementation)  # what the next stages read
         outputs = tuple(i for stage in variant.stages for i in stage.outputs)
         return Contender(name, implementation, steps_call(steps, implementation), chosen, max(errors), outputs)
+
+    def _fastest(self, results: list[tuple[float, Config, float]], stage: Stage, implementation: str) -> tuple[Config, float]:
+        """The configuration that is fastest, with its error."""
+        results = sorted(results, key=lambda r: r[0])
+        close = [r for r in results if r[0] <= _CLOSE * results[0][0]][:_FINALISTS]
+        times = [r[0] for r in close]
+        if len(close) > 1:
+            calls = [steps_call(stage.steps(config), implementation) for _, config, _ in close]
+            times = self.timer.compare(calls, _FINALS[self.problem.unit])
+        _, config, error = close[times.index(min(times))]
+        return config, error
 
     def _config(self, what: str, stage: Stage, config: Config, implementation: str) -> tuple[float, Config, float] | None:
         """(milliseconds, configuration, error) if it is right."""

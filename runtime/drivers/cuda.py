@@ -138,14 +138,14 @@ class CudaDriver(GPUDriver):
         """`(config, function, pointers, None)` -> status: `cuLaunchKernelEx` through ctypes."""
         return libcuda.launch_function()
 
-    def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple[int, int, int], function: c_void_p) -> None:
+    def launch_failed(self, status: int, kernel: Any, frame: tuple, grid: tuple[int, ...], function: c_void_p) -> None:
         """After a launch that returned `status`: nothing for an empty grid, a retry if the thread had no context, else RuntimeError."""
         if 0 in grid:
             return
         if status in libcuda.NO_CONTEXT:
             use_device(self.get_current_device())
             status = libcuda.launch_function()(frame[1], function, frame[2], None)
-        what, metadata = f"launch of {kernel.name}, grid {grid}", kernel.metadata
+        what, metadata = f"launch of {kernel.name}, grid {(*grid, 1, 1)[:3]}", kernel.metadata
         if metadata.num_ctas > 1:
             what += f", clusters of {metadata.num_ctas} CTAs of {metadata.num_warps} warps, {metadata.shared} bytes of shared memory each"
         check(status, what)

@@ -176,6 +176,15 @@ def test_a_cluster_that_cannot_run_is_named(active):
         kernel[(3,)](Tensor(), 5, num_ctas=8)
 
 
+def test_a_failed_launch_names_the_grid_in_full(active):
+    """Also where the arguments are known, and the grid is that of the call."""
+    kernel = jit(fill)
+    kernel[(1,)](Tensor(), 5)
+    active.fail["cuLaunchKernelEx"] = 1
+    with pytest.raises(RuntimeError, match=r"launch of fill, grid \(3, 70000, 1\)"):
+        kernel[(3, 70000)](Tensor(), 5)
+
+
 def test_a_new_thread_without_a_context_can_launch(active):
     kernel = jit(fill)
     kernel[(1,)](Tensor(), 5)
