@@ -1,4 +1,4 @@
-"""Every op of both dialects stands in a valid `.mlir` test, and is refused in an invalid one."""
+"""Every op of both dialects stands in a valid `.mlir` test, and is refused in an invalid one; every pass is run by one."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 
+from tilewright.compiler.passes import registry
 from tilewright.dialects import tile, tilegpu
 
 FILES = [(path, path.read_text(encoding="utf-8").split("\n")) for path in sorted((Path(__file__).parent / "dialects").glob("*.mlir"))]
@@ -36,3 +37,9 @@ def test_each_op_is_refused_somewhere(dialect):
             marks = [(i, EXPECTED.search(line)) for i, line in enumerate(lines)]
             refused |= named([lines[i + int(mark[1])] for i, mark in marks if mark])
     assert ops(dialect) - refused == set()
+
+
+def test_each_pass_is_run():
+    folder = Path(__file__).parent / "passes"
+    runs = "\n".join(line for f in sorted(folder.glob("*.mlir")) for line in f.read_text(encoding="utf-8").split("\n") if "RUN:" in line)
+    assert [name for name in registry.names() if not re.search(rf"\b{name}(?![\w-])", runs)] == []
