@@ -48,9 +48,10 @@ def configs(constants: str, *values: tuple[int, ...]) -> list[Config]:
 def row_configs(n: int, held: int = 1) -> list[Config]:
     """Numbers of warps for one row of n elements a program, and of CTAs for long rows. `held`: rows that stay in registers, for which four
     warps have room for 8192 elements."""
-    found = configs(
-        "", *((w,) for w in ((4, 8) if n <= 2048 else (8, 16, 32) if n > 8192 else (8, 16, 4) if n * held <= 8192 else (8, 16)))
-    )
+    warps = (4, 8) if n <= 2048 else (8, 16) if n <= 8192 else (8, 16, 32)
+    if 2048 < n <= 8192 // held:
+        warps += (4,)
+    found = configs("", *((w,) for w in warps))
     if n < _LONG_ROW:
         return found
     ctas = [config("", (), w, 3, num_ctas=c) for c in (2, 4, 8, 16) for w in (4, 8, 16) if 32 <= n // (32 * w * c) <= 64]

@@ -10,7 +10,7 @@ from .libcuda import call
 
 #: Bytes that are allocated at a time, and those from one stream's word to the next.
 _BLOCK, _SPACING = 4096, 64
-#: The words of each context: default streams of two contexts may have the same id, and a word is memory of one.
+#: The words of each context, since a word is memory of one, and nothing says that a default stream's id is not that of another's.
 _contexts: dict[int, StreamWords] = {}
 
 

@@ -14,7 +14,7 @@ import tilewright.language as tl
 from tilewright.compiler import ASTSource
 from tilewright.runtime.device_array import DeviceArray
 from tilewright.runtime.drivers import counters, libcuda
-from tilewright.runtime.drivers.cuda import CudaDriver, device_count
+from tilewright.runtime.drivers.cuda import CudaDriver
 
 pytestmark = pytest.mark.skipif(not CudaDriver.is_active(), reason="needs an NVIDIA GPU")
 torch = pytest.importorskip("torch") if CudaDriver.is_active() else None
@@ -45,7 +45,7 @@ def arrays(rows: int, device: str = "cuda"):
 
 def check(o, expected, count, launches: int) -> None:
     torch.cuda.synchronize()
-    assert torch.allclose(o, expected, atol=1e-5) and (count == launches).all()
+    assert torch.allclose(o, expected, atol=2e-6) and (count == launches).all()
 
 
 @pytest.mark.parametrize("rows", [1, 131, 133, 1000])
@@ -90,7 +90,7 @@ def test_programmatic_dependent_launches():
     check(o, expected, count, 4)
 
 
-@pytest.mark.skipif(not CudaDriver.is_active() or device_count() < 2, reason="needs two GPUs")
+@pytest.mark.usefixtures("two_devices")
 def test_two_devices_at_a_time():
     work = [arrays(500, f"cuda:{i % 2}") for i in range(4)]
     for _ in range(5):
@@ -104,7 +104,8 @@ def test_two_devices_at_a_time():
 
 @contextmanager
 def another_context() -> Iterator[None]:
-    """A context of the current device beside the one that torch and the driver use, current in this thread."""
+    """A context of device 0 beside the one that torch and the driver use, current in this thread. The parameters that cuda.bindings gives
+    `cuCtxCreate` depend on its version."""
     library, context = CDLL(libcuda.library_name()), c_void_p()
     assert library.cuCtxCreate_v2(byref(context), 0, 0) == 0
     try:
@@ -114,7 +115,7 @@ def another_context() -> Iterator[None]:
 
 
 def test_two_contexts_of_a_device():
-    """Their default streams may have the same id, and each needs a word of its own context."""
+    """Each needs a word in memory of its own for its default stream."""
     x, o, w, count, expected = arrays(300)
     launch(300, x, o, w, count)
     word = counters.of_context()(0)
@@ -130,6 +131,6 @@ def test_two_contexts_of_a_device():
         outcome, launches = given[1].numpy(), given[3].numpy()
         assert counters.of_context()(0) not in (0, word)
         del given
-    assert np.allclose(outcome, expected.cpu().numpy(), atol=1e-5) and (launches == 3).all()
+    assert np.allclose(outcome, expected.cpu().numpy(), atol=2e-6) and (launches == 3).all()
     launch(300, x, o, w, count)
     check(o, expected, count, 2)

@@ -16,7 +16,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import knobs
 from tilewright.errors import OutOfResources
-from tilewright.runtime.drivers.cuda import CudaDriver, device_count
+from tilewright.runtime.drivers.cuda import CudaDriver
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.skipif(not CudaDriver.is_active(), reason="needs an NVIDIA GPU")
@@ -184,7 +184,7 @@ def test_threads():
     assert results == [True] * 8
 
 
-needs_two = pytest.mark.skipif(not CudaDriver.is_active() or device_count() < 2, reason="needs two GPUs")
+needs_two = pytest.mark.usefixtures("two_devices")
 
 
 def add_on(device: int, times: int = 1) -> bool:
